@@ -26,7 +26,8 @@ CERTIFICATE: dict[str, Any] = {
     "raises": None, "proof": "", "disputed": False,
 }  # fmt: skip
 STATUS: dict[str, Any] = {
-    "topics": [TOPIC], "versions": [VERSION], "certificates": [CERTIFICATE], "changelogs": [], "damaged": [],
+    "ready": True, "topics": [TOPIC], "versions": [VERSION], "certificates": [CERTIFICATE],
+    "changelogs": [], "damaged": [],
     "release": {"number": 3, "created_at": "2026-01-30T12:00:00Z", "tables": {"sales": "v-1"}},
     "spark": None, "waiting": None,
 }  # fmt: skip

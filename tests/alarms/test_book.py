@@ -61,7 +61,8 @@ def test_while_the_lake_server_is_silent_no_alarm_is_over() -> None:
     for seconds in (0, 2):
         look(book, [LATE], seconds)
     assert look(book, [], 60, known=False) == [] and book.alarms
-    assert look(book, [], 62) == [("over", "sales")]
+    assert look(book, [LATE], 62) == [] and look(book, [], 70) == []  # it was there all the time
+    assert look(book, [], 78) == [("over", "sales")]
 
 
 @pytest.mark.parametrize("what", ["freshness", "sales", "freshness/sales"])
@@ -118,11 +119,35 @@ def test_what_is_left_out_because_too_much_waits_is_counted(monkeypatch: pytest.
     assert book.lost["mail"] >= 2
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"alarms": [1]}', '{"unsent": {"log": [{}]}}'])
-def test_a_book_that_cannot_be_read_is_an_empty_one(tmp_path: Path, content: str) -> None:
+SINCE = '{"alarms": [{"kind": "disk", "title": "d", "what": "full", "since": "yesterday"}]}'
+
+
+@pytest.mark.parametrize("content", ['{"alarms": [1]}', '{"unsent": {"log": [{}]}}', SINCE])
+def test_a_book_that_cannot_be_read_is_put_aside_and_begins_anew(tmp_path: Path, content: str) -> None:
     file = tmp_path / "alarms.json"
     file.write_text(content)
     assert Book.load(file, NOW).alarms == {}
+    assert not file.exists() and (tmp_path / "alarms.unread").read_text() == content
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{"])
+def test_one_that_holds_nothing_is_empty(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "alarms.json"
+    file.write_text(content)
+    assert Book.load(file, NOW).alarms == {}
+
+
+def test_that_one_is_over_which_was_sent_is_sent_in_a_silence_too() -> None:
+    book, quiet = Book(), [Silence(what="sales", until="2026-01-31T13:00:00Z")]
+    assert [look(book, [LATE], seconds) for seconds in (0, 2)] == [[], [("raised", "sales")]]
+    assert look(book, [LATE], 4, quiet) == [] and look(book, [], 30, quiet) == [("over", "sales")]
+
+
+def test_one_of_a_kind_that_this_code_does_not_know_can_be_sent() -> None:
+    odd = Book()
+    for seconds in (0, 2):
+        messages = odd.look([Condition(kind="of later", title="x", what="y")], {}, [], at(seconds))
+    assert messages[0].subject == "[Twinlake] warning: x: y"
 
 
 def test_what_waits_for_a_receiver_that_is_no_more_goes(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from email.message import Message as Parsed
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from secrets import token_hex
 from smtplib import SMTPRecipientsRefused
+from traceback import format_exception
 from typing import Any
 
-import httpx
 import pytest
 from aiosmtpd.controller import Controller
 from structlog.testing import capture_logs
@@ -23,7 +24,7 @@ from tests.broker import free_port
 from twinlake.alarms import receivers
 from twinlake.alarms.alarm import Alarm, Message
 from twinlake.alarms.receivers import Log, Mail, Webhook, receivers_of
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.config.alarms import Alarms
 from twinlake.config.settings import Settings
 
@@ -117,8 +118,16 @@ def test_a_webhook_gets_all_of_it_as_json_with_its_token_and_an_id(hook: Hook, t
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 503])
 def test_a_webhook_that_does_not_accept_raises(hook: Hook, status: int) -> None:
     hook.status = status
-    with pytest.raises(httpx.HTTPStatusError):
+    with pytest.raises(TwinlakeError) as refused:
         Webhook(Alarms(webhook_url=hook.url)).send(RAISED)
+    assert str(status) in refused.value.what and "/hook" not in str(refused.value)
+
+
+def test_a_webhook_that_is_away_is_named_by_its_host_alone() -> None:
+    secret = token_hex(8)
+    with pytest.raises(UnreachableError) as away:
+        Webhook(Alarms(webhook_url=f"http://127.0.0.1:{free_port()}/T0/{secret}")).send(RAISED)
+    assert "127.0.0.1" in away.value.what and secret not in "".join(format_exception(away.value))
 
 
 def test_mail_goes_to_operators_and_owners_once_each_with_one_line_of_a_subject(

@@ -69,6 +69,9 @@ class World:
             raise UnreachableError("the lake server does not answer", "no route", "look")
         return self.status
 
+    def _unasked(self) -> list[dict[str, Any]]:
+        raise UnreachableError("services.json cannot be read", "it is torn", "look")
+
     def look(self, *seconds: float) -> None:
         """A look at each of these seconds from the beginning."""
         for one in seconds:
@@ -176,19 +179,63 @@ def test_records_that_were_refused_before_the_watch_began_count_for_nothing(tmp_
     world.status = counts(0, 10_000)
     world.look(0, 2, 4)
     assert alarms_now(world.settings, world.clock()) == []
-    world.status = counts(90, 10_010)
+    late = {"valid": 91, "invalid": 10_009, "late": 91, "replayed": 500}  # late ones are among the valid
+    world.status = {**STATUS, "topics": [{**TOPIC, "counts": late}]}
     world.look(6, 8)
     (alarm,) = alarms_now(world.settings, world.clock())
-    assert (alarm.kind, alarm.what) == ("quarantine", "10% of its records were refused")
+    assert (alarm.kind, alarm.what) == ("quarantine", "9% of its records were refused")
 
 
 def test_a_window_knows_what_has_grown_in_the_last_ten_minutes_and_begins_again_after_a_reset() -> None:
     window = Window()
-    assert window.grown({"a": 5}, 0) == {"a": 0}
-    assert window.grown({"a": 7}, KEPT_EVERY_S) == {"a": 2}
-    assert window.grown({"a": 7}, WINDOW_S + KEPT_EVERY_S + 1) == {"a": 0}
-    assert window.grown({"a": 1, "b": 3}, WINDOW_S + 30) == {"a": 0, "b": 0}
-    assert window.grown({"a": 2, "b": 3}, WINDOW_S + 31) == {"a": 1, "b": 0}
+    assert window.grown({"a": (5,)}, 0) == {"a": (0,)}
+    assert window.grown({"a": (7,)}, KEPT_EVERY_S) == {"a": (2,)}
+    assert window.grown({"a": (7,)}, WINDOW_S + KEPT_EVERY_S + 1) == {"a": (0,)}
+    assert window.grown({"a": (1,), "b": (3, 9)}, WINDOW_S + 30) == {"a": (0,), "b": (0, 0)}
+    assert window.grown({"a": (2,), "b": (4, 19)}, WINDOW_S + 31) == {"a": (1,), "b": (1, 10)}
+    assert window.grown({"b": (2, 20)}, WINDOW_S + 32) == {"b": (0, 0)}  # a replay: all of it begins again
+
+
+def test_a_message_that_a_receiver_never_takes_keeps_no_other_waiting(tmp_path: Path) -> None:
+    class Choosy(Receiver):
+        def send(self, message: Message) -> None:
+            self.is_away = message.alarm.title == "sales"
+            super().send(message)
+
+    receiver = Choosy()
+    world = World(tmp_path / "home", {"mail": receiver})
+    world.status = {**LATE, "damaged": [{"what": "gone", "why": "", "remedy": "", "file": "f"}]}
+    with running(world.watch):
+        until(lambda: world.watch._book.looked_at)
+        world.clock.now += timedelta(seconds=5)
+        until(lambda: receiver.events() == [("raised", "lake")])
+        until(lambda: receiver.tries > 4)
+    kept = json.loads(book_file(world.settings).read_text())["unsent"]["mail"]
+    assert [one["alarm"]["title"] for one in kept] == ["sales"]
+
+
+def test_a_lake_server_that_starts_ends_no_alarm(tmp_path: Path) -> None:
+    world = World(tmp_path / "home", {"log": Receiver()})
+    world.status = LATE
+    world.look(0, 2)
+    (before,) = alarms_now(world.settings, world.clock())
+    world.status = None
+    world.look(4, 34)
+    world.status = {**STATUS, "ready": False, "topics": [], "versions": [], "release": None}
+    world.look(36, 60)
+    world.status = LATE
+    world.look(62)
+
+    found = alarms_now(world.settings, world.clock())
+    assert [one.id for one in found if one.kind == "freshness"] == [before.id]
+
+
+def test_services_that_cannot_be_asked_are_an_alarm_and_stop_no_other(tmp_path: Path) -> None:
+    world = World(tmp_path / "home", {"log": Receiver()})
+    world.watch._parts = world._unasked
+    world.status = LATE
+    world.look(0, 2, 30)
+    assert {one.title for one in alarms_now(world.settings, world.clock())} == {"sales", "services"}
 
 
 def test_a_disk_that_is_full_stops_no_look_and_loses_no_message(

@@ -48,6 +48,7 @@ def test_each_act_has_a_line_with_who_why_and_how_it_ended(acts: None, twinlake:
         (("--table", "orders"), ["j2"]),
         (("--table", "sales", "--who", "ben"), []),
         (("--limit", "1"), ["j2"]),
+        (("--table", "nothing"), []),
         ((), ["j2", "j1"]),
     ],
 )

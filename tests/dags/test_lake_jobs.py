@@ -24,7 +24,7 @@ from twinlake.airflow.connection import Lake
 from twinlake.airflow.task import ReportedTask
 from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.base.job import AGAIN, Asker
+from twinlake.base.job import AGAIN
 from twinlake.base.version import VERSION
 from twinlake.server.client import LakeClient
 
@@ -189,18 +189,23 @@ def test_the_lake_server_is_told_who_has_started_the_run_or_who_has_approved(lak
 def test_the_lake_server_is_told_of_a_rejection_and_where_it_is_away_the_log_is(
     lake: FakeLake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sent: list[Any] = []
-    monkeypatch.setattr(LakeClient, "submit", lambda *asked, **more: sent.append((*asked[1:], more["asker"])))
+    lake.outcome = lambda job: {"state": "succeeded", "result": {"plan": "p"}}
     lake_jobs.reject("p", "ben", "too few rows")
-    ben = Asker(by="ben", via="airflow", why="too few rows")
-    assert sent == [("reject", {"plan": "p", "rejected_by": "ben", "reason": "too few rows"}, ben)]
+    (job,) = lake.jobs.values()
+    assert job["params"] == {"plan": "p", "rejected_by": "ben", "reason": "too few rows"}
+    assert (job["kind"], job["by"], job["via"], job["why"]) == ("reject", "ben", "airflow", "too few rows")
+    assert caplog.text == "" and lake.keys[-1].endswith("/rebuild/2")
+
+    tries = []
 
     def away(*asked: Any, **more: Any) -> None:
+        tries.append(asked)
         raise UnreachableError("the lake server does not answer", "", "")
 
+    monkeypatch.setattr(lake_jobs, "AWAY_S", 1.5)
     monkeypatch.setattr(LakeClient, "submit", away)
     lake_jobs.reject("p", "ben", None)
-    assert "does not know that the plan is rejected" in caplog.text
+    assert "does not know that the plan is rejected" in caplog.text and len(tries) > 1
 
 
 @pytest.mark.parametrize("version", ["0.0.9", "1.1.0", None])

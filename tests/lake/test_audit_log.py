@@ -38,6 +38,7 @@ def test_who_does_not_say_so_is_whom_the_job_names_or_unnamed(tmp_path: Path) ->
     log.asked(Job(id="j2", kind="replay", params={"topic": "orders"}), Asker(), "2")
 
     assert [(one.who, one.via) for one in log.acts()] == [("unnamed", "api"), ("ben", "api")]
+    assert log.asker(Job(id="j2", kind="replay", params={})) == Asker()  # nobody is not somebody called so
 
 
 def test_the_reason_of_a_job_is_that_of_the_act(tmp_path: Path) -> None:
@@ -103,6 +104,8 @@ def test_what_the_schedule_does_and_what_only_looks_are_no_acts() -> None:
     assert is_act("rebuild", {"table": "t"}) and not is_act("rebuild", {"table": "t", "due": True})
     assert is_act("reload", {}) and not is_act("reload", {"check": True})
     assert not is_act("diff", {}) and not is_act("maintain", {})
+    assert is_act("verify", {"table": "t", "due": True, "repair": True})  # it replaces what readers see
+    assert is_act("gate", {"plan": "p", "unwitnessed": ["t=so"]}) and not is_act("gate", {"plan": "p"})
 
 
 def test_every_kind_of_job_that_is_an_act_is_one_of_the_lake_server() -> None:

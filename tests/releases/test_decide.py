@@ -62,6 +62,12 @@ def test_a_plan_of_nobody_is_approved_by_nobody(lake: Any) -> None:
         decide.refuse_unapproved(lake, PLAN, "ben", BEN)
 
 
+def test_who_is_not_named_approves_nothing(lake: Any) -> None:
+    decide.note_proposal(lake, PLAN, ANNA)
+    with pytest.raises(DeniedError, match="nobody knows who approves it"):
+        decide.refuse_unapproved(lake, PLAN, "somebody", Asker(by="somebody", via="airflow"))
+
+
 def test_the_first_release_and_the_default_ask_for_nobody_else(lake: Any) -> None:
     decide.note_proposal(lake, PLAN, ANNA)
     decide.refuse_unapproved(lake, replace(PLAN, release_before=None), "anna", ANNA)

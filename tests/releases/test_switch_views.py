@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.releases.buyers import CHANGED, PROMISED, TABLES
 from tests.releases.lake import Lake, order
 from tests.releases.promised import promised_lake
+from twinlake.base.errors import DeniedError
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
@@ -110,3 +111,10 @@ def test_two_versions_that_follow_one_log_are_switched_while_it_grows(
     promote._switch(lake, before, replace(before, number=2, tables={"t": "green"}), Run(id="job"))  # type: ignore[arg-type]
 
     assert [made.positions for made in committed] == [{"t": {"orders": end}}]
+
+    def refuse() -> None:
+        raise DeniedError("plan p is rejected", "ben did so a moment ago", "")
+
+    with pytest.raises(DeniedError):
+        promote._switch(lake, before, replace(before, number=2, tables={"t": "green"}), Run(id="j"), refuse)  # type: ignore[arg-type]
+    assert len(committed) == 1  # what was rejected while it was being made live is not

@@ -38,7 +38,8 @@ def test_a_job_that_comes_too_early_waits_until_the_lake_is_open(server: LakeSer
 
 def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> None:
     assert server.status() == {
-        "lake_id": server.lake_id, "topics": [], "versions": [], "tables": [], "release": None,
+        "lake_id": server.lake_id, "ready": False,
+        "topics": [], "versions": [], "tables": [], "release": None,
         "certificates": [],
         "topic_certificates": [],
         "changelogs": [],

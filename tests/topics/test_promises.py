@@ -65,6 +65,9 @@ def test_owners_are_the_mail_addresses_of_support_and_team_once_each() -> None:
                 {"username": "data@example.com"},
                 {"username": "gone@example.com", "dateOut": "2026-01-01"},
                 {"username": "ben"},
+                {"username": "j\u00fcrgen@example.com"},
+                {"username": "jane@"},
+                {"username": "a@example.com\nBcc: evil@example.com"},
             ],
         },
     }

@@ -22,11 +22,13 @@ from twinlake.base.errors import (
     DifferenceError,
     NotFoundError,
     TwinlakeError,
+    UnreachableError,
     UsageError,
     error_of,
 )
 from twinlake.base.job import AGAIN, Asker, CancelledError, Job
-from twinlake.server.client import LakeClient
+from twinlake.base.waiting import wait_for
+from twinlake.server.client import AWAY_S, LakeClient
 
 log = logging.getLogger("airflow.task.twinlake")
 
@@ -128,10 +130,19 @@ def _stuck(job: Job, minutes: int) -> TwinlakeError:
 
 
 def reject(plan: str, by: str, why: str | None) -> None:
-    """Notes with the lake server that somebody has rejected a plan; where it is away, the log says so."""
+    """Notes with the lake server that somebody has rejected a plan; one that restarts is waited for. What it
+    says instead is in the task's log: the run fails anyhow."""
     asked = {"plan": plan, "rejected_by": by, **({"reason": why} if why else {})}
+    key = _key("reject", get_current_context()["ti"], "")
+
+    def note() -> Job:
+        client = lake_server()
+        return client.follow(client.submit("reject", asked, key, Asker(by=by, via="airflow", why=why)).id)
+
     try:
-        lake_server().submit("reject", asked, asker=Asker(by=by, via="airflow", why=why))
+        wait_for(
+            "the lake server to note the rejection", note, AWAY_S, every_s=1, unready=(UnreachableError,)
+        ).succeeded()
     except TwinlakeError as error:
         log.warning("the lake server does not know that the plan is rejected: %s", error)
 

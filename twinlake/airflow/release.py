@@ -15,6 +15,7 @@ from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import log, reject, report_of, run_job, triggered_by
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.errors import visible
+from twinlake.base.job import SOMEBODY
 from twinlake.server.job_models import GateParams, PlanParams
 
 MOST_RUNS = 5
@@ -40,7 +41,7 @@ class Approval(ApprovalOperator):
 
 def answered(answer: dict[str, Any]) -> tuple[str, str | None]:
     """Who has answered an approval, and why where they say so."""
-    who = (answer.get("responded_by_user") or {}).get("name") or "somebody"
+    who = (answer.get("responded_by_user") or {}).get("name") or SOMEBODY
     return who, ((answer.get("params_input") or {}).get("reason") or "").strip() or None
 
 

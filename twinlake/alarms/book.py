@@ -12,9 +12,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
+import structlog
+
 from twinlake.alarms.alarm import Alarm, Condition, Event, Message
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, parse_moment
+
+journal = structlog.get_logger(__name__)
 
 LASTS_S: Mapping[str, float] = {"service": 20.0, "unknown": 20.0}
 """So long a condition must last before it is an alarm: a service that is started again takes some seconds."""
@@ -27,7 +32,8 @@ MOST_UNSENT = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
-    """Nothing about `what` (a kind, a table, a topic or a title) is sent until then."""
+    """No new alarm of `what` (a kind, a table, a topic or a title) is sent until then; that one is over which
+    was sent before is."""
 
     what: str
     until: str
@@ -74,6 +80,8 @@ class Book:
             else:
                 alarm = self.alarms[key]
                 self.alarms[key] = replace(alarm, what=one.what, why=one.why, remedy=one.remedy)
+        if not known:
+            self.held.update(dict.fromkeys(self.seen, now))
         for key in list(self.seen):
             if key not in conditions and known and now - self.held[key] >= timedelta(seconds=OVER_S):
                 del self.seen[key], self.held[key]
@@ -105,6 +113,11 @@ class Book:
     def sent(self, receiver: str, id: str) -> None:
         """The receiver has accepted the message of this id."""
         self.unsent[receiver] = [one for one in self.unsent.get(receiver, ()) if one.id != id]
+
+    def later(self, receiver: str, id: str) -> None:
+        """The receiver has not accepted this message: others are tried before it is again."""
+        waiting = self.unsent.get(receiver, [])
+        self.unsent[receiver] = sorted(waiting, key=lambda one: one.id == id)
 
     def keep_receivers(self, names: Iterable[str]) -> None:
         """What waits for a receiver that there is no more is not sent."""
@@ -147,7 +160,9 @@ class Book:
                 name: [Message.of_kept(one) for one in waiting]
                 for name, waiting in data.get("unsent", {}).items()
             }
-        except (TypeError, KeyError, ValueError, AttributeError):
+        except (TypeError, KeyError, ValueError, AttributeError, TwinlakeError) as error:
+            aside = str(file.replace(file.with_suffix(".unread")))
+            journal.error("the book of alarms cannot be read; it begins again", aside=aside, why=str(error))
             return cls()
         return made
 

@@ -15,7 +15,6 @@ from twinlake.services.problems import problems
 from twinlake.topics.promises import NOTHING, Promise
 
 LEAST_FREE_BYTES = 1 << 30
-ADDRESS = "`twinlake logs {part}` says why; the supervisor starts again what has ended"
 _CONDITION_OF = {
     "part": "service", "supervisor": "service", "topic": "stopped", "warning": "topic", "version": "stalled",
     "certificate": "unequal", "witness": "unequal", "changelog": "stalled", "damage": "damaged",
@@ -43,6 +42,8 @@ class Figures:
     disk: Disk
     status: dict[str, Any] | None
     error: TwinlakeError | None = None
+    unasked: TwinlakeError | None = None
+    """Why the services could not be asked; `parts` are those of before."""
     restarts: Mapping[str, int]
     refused: Mapping[str, tuple[int, int]]
 
@@ -58,13 +59,14 @@ def conditions(
 ) -> Iterator[Condition]:
     """Every condition that holds now; `promises` are by table or topic."""
     yield from _services(seen)
-    yield from _disk(seen.disk, bounds)
+    yield from full_disk(seen.disk, bounds)
     if seen.status is None:
         return
     status = seen.status
     for kind, about, title, error in problems([], status):
         said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
         yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
+    yield from _unknown_lags(status)
     yield from _late(status, promises, bounds)
     yield from _quiet(status, promises, now)
     yield from _refused(seen, bounds)
@@ -79,8 +81,7 @@ def _services(seen: Figures) -> Iterator[Condition]:
             said = {key: str(error.get(key) or "") for key in ("what", "why", "remedy")}
             yield Condition(kind="service", title=name, **said)
         elif not part["answers"]:
-            yield Condition(kind="service", title=name, what="it does not answer", why=str(part["answer"]),
-                            remedy=ADDRESS.format(part=name))  # fmt: skip
+            yield silent(part)
         if (times := seen.restarts.get(name, 0)) >= OFTEN:
             yield Condition(
                 kind="restarts", title=name, what=f"it was started {times} times in the last ten minutes",
@@ -90,6 +91,10 @@ def _services(seen: Figures) -> Iterator[Condition]:
         said = seen.supervisor.to_json()
         yield Condition(kind="service", title="supervisor", what=said["what"], why=said["why"],
                         remedy=said["remedy"])  # fmt: skip
+    if seen.unasked:
+        why = f"{seen.unasked.what} {seen.unasked.why}".strip()
+        yield Condition(kind="unknown", title="services", what="they could not be asked", why=why,
+                        remedy=seen.unasked.remedy)  # fmt: skip
     lake = [part for part in seen.parts if part["service"] == "lake"]
     if seen.error and lake and all(part["answers"] and not part["error"] for part in lake):
         why = f"{seen.error.what} {seen.error.why}".strip()
@@ -99,7 +104,16 @@ def _services(seen: Figures) -> Iterator[Condition]:
         )  # fmt: skip
 
 
-def _disk(disk: Disk, bounds: Alarms) -> Iterator[Condition]:
+def silent(part: Mapping[str, Any]) -> Condition:
+    """A part of a service that does not answer."""
+    return Condition(
+        kind="service", title=part["part"], what="it does not answer", why=str(part["answer"]),
+        remedy=f"`twinlake logs {part['part']}` says why; the supervisor starts again what has ended",
+    )  # fmt: skip
+
+
+def full_disk(disk: Disk, bounds: Alarms) -> Iterator[Condition]:
+    """The disk of the data directory, where little is free."""
     if disk.free < max(bounds.disk_free_percent / 100 * disk.total, LEAST_FREE_BYTES):
         yield Condition(
             kind="disk", title="disk", what="it is nearly full",
@@ -112,18 +126,30 @@ def freshness(
     status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms
 ) -> dict[str, tuple[float, float]]:
     """By live table, for how many seconds Kafka has had the oldest record that it lacks, from the broker to
-    the view, and how many its contract or the setting allows."""
+    the view, and how many its contract or the setting allows; none of which it is not known."""
     live = (status["release"] or {}).get("tables", {})
-    waits = {topic["name"]: topic.get("lag_seconds") or 0.0 for topic in status["topics"]}
+    waits = {topic["name"]: topic["lag_seconds"] for topic in status["topics"]}
     found = {}
     for version in status["versions"]:
         table = version["table"]
         if live.get(table) != version["version"]:
             continue
-        behind = (version["lag_seconds"] or 0.0) + max((waits.get(one, 0.0) for one in version["position"]),
-                                                       default=0.0)  # fmt: skip
+        before = [waits.get(one) for one in version["position"]]
+        if None in before:  # the broker does not say what it has
+            continue
+        behind = (version["lag_seconds"] or 0.0) + max((one for one in before if one), default=0.0)
         found[table] = (behind, promises.get(table, NOTHING).latency_s or bounds.freshness_seconds)
     return found
+
+
+def _unknown_lags(status: Mapping[str, Any]) -> Iterator[Condition]:
+    for topic in status["topics"]:
+        if topic["lag_records"] is None and not topic["error"] and not topic["paused"]:
+            yield Condition(
+                kind="unknown", title=f"topic {topic['name']}", about=topic["name"],
+                what="its lag is not known", why="the broker did not say how many records it holds",
+                remedy="`twinlake logs lake` says why",
+            )  # fmt: skip
 
 
 def _late(status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Alarms) -> Iterator[Condition]:

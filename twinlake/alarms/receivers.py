@@ -17,7 +17,7 @@ import httpx
 import structlog
 
 from twinlake.alarms.alarm import Message
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.base.files import read_secret
 from twinlake.config.alarms import MAIL_STARTTLS, MAIL_TLS, Alarms
 from twinlake.config.settings import Settings
@@ -58,9 +58,15 @@ class Webhook:
         headers = {"Idempotency-Key": message.id}
         if self._token_file:  # read each time: it may be renewed
             headers["Authorization"] = f"Bearer {read_secret(self._token_file)}"
-        httpx.post(
-            self._url, json=message.to_json(), headers=headers, timeout=TIMEOUT_S, trust_env=False
-        ).raise_for_status()
+        host = httpx.URL(self._url).host  # the rest of an address is often a secret
+        try:
+            answer = httpx.post(
+                self._url, json=message.to_json(), headers=headers, timeout=TIMEOUT_S, trust_env=False
+            )
+        except httpx.HTTPError as error:
+            raise UnreachableError(f"the webhook at {host} does not answer", type(error).__name__) from None
+        if not answer.is_success:
+            raise TwinlakeError(f"the webhook at {host} answered {answer.status_code}")
 
 
 class Mail:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from twinlake.alarms.book import Silence
-from twinlake.base.errors import NotFoundError
+from twinlake.base.errors import NotFoundError, TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import parse_moment
 from twinlake.config.settings import Settings
@@ -17,9 +17,12 @@ from twinlake.config.settings import Settings
 def load(settings: Settings) -> list[Silence]:
     """All that are kept; a file that cannot be read silences nothing."""
     try:
-        return [Silence(**one) for one in json.loads(_file(settings).read_text())]
-    except (FileNotFoundError, ValueError, TypeError):
+        found = [Silence(**one) for one in json.loads(_file(settings).read_text())]
+        for one in found:
+            parse_moment(one.until)
+    except (FileNotFoundError, ValueError, TypeError, TwinlakeError):
         return []
+    return found
 
 
 def add(settings: Settings, made: Silence, now: datetime) -> None:

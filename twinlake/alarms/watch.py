@@ -27,9 +27,11 @@ from twinlake.base.errors import TwinlakeError, first_lines
 from twinlake.base.times import Clock, parse_moment
 from twinlake.config.settings import Services, Settings
 from twinlake.server.client import LakeClient
+from twinlake.services.alarms import BOOK, LATE_S
 from twinlake.services.supervise import control, record
 from twinlake.topics.contract_file import load_promise
 from twinlake.topics.promises import Promise
+from twinlake.topics.verdict import records_in
 
 journal = structlog.get_logger(__name__)
 
@@ -48,7 +50,7 @@ AGAIN_S = (2.0, 5.0, 15.0, 60.0)
 
 def book_file(settings: Settings) -> Path:
     """Where the alarms of a data directory are kept."""
-    return settings.run_dir / "alarms.json"
+    return settings.run_dir / BOOK
 
 
 class Watch:
@@ -69,6 +71,8 @@ class Watch:
         self._book.keep_receivers(receivers)
         self._history, self._minute = History(history_folder(settings)), Minute()
         self._known: list[dict[str, Any]] = []
+        self._unasked: TwinlakeError | None = None
+        """Why the services could not be asked the last time."""
         self._parts_at = self._contracts_at = float("-inf")
         self._promises: dict[str, Promise] = {}
         self._restarts, self._counts = Window(), Window()
@@ -114,33 +118,37 @@ class Watch:
     def _figures(self) -> Figures:
         now = time.monotonic()
         if now - self._parts_at >= SERVICES_EVERY_S:
-            self._known, self._parts_at = self._parts(), now
+            self._parts_at, self._unasked = now, None
+            try:
+                self._known = self._parts()
+            except TwinlakeError as known:
+                self._unasked = known
         status, error = None, None
         try:
             status = self._ask()
         except TwinlakeError as known:
             error = known
+        if status and not status["ready"]:  # it starts, and does not know yet what it will say
+            status = None
         disk = shutil.disk_usage(self._settings.home)
-        restarts = self._restarts.grown({part["part"]: part["restarts"] for part in self._known}, now)
+        counted = self._restarts.grown({part["part"]: (part["restarts"],) for part in self._known}, now)
+        restarts = {name: times for name, (times,) in counted.items()}
         return Figures(
             parts=self._known, supervisor=record.supervisor_error(self._settings),
             disk=Disk(free=disk.free, total=disk.total), status=status, error=error, restarts=restarts,
+            unasked=self._unasked,
             refused=self._refused(status, now) if status else {},
         )  # fmt: skip
 
     def _refused(self, status: Mapping[str, Any], now: float) -> dict[str, tuple[int, int]]:
         """By topic, how many records were refused lately, of how many."""
-        counts: dict[str, int] = {}
-        for topic in status["topics"]:
-            if topic["counts"]:
-                counts[f"{topic['name']} refused"] = topic["counts"].get("invalid", 0)
-                counts[f"{topic['name']} all"] = sum(topic["counts"].values())
-        grown = self._counts.grown(counts, now)
-        return {
-            topic["name"]: (grown[f"{topic['name']} refused"], grown[f"{topic['name']} all"])
+        counts = {
+            topic["name"]: (topic["counts"].get("invalid", 0), records_in(topic["counts"]))
             for topic in status["topics"]
             if topic["counts"]
         }
+        grown = self._counts.grown(counts, now)
+        return {name: (refused, of) for name, (refused, of) in grown.items()}
 
     def _remember(self, seen: Figures) -> None:
         """Into the history, which is for pictures: whatever is wrong with it, alarms go on."""
@@ -178,7 +186,8 @@ class Watch:
             return ""
 
     def _send(self, name: str) -> None:
-        """Everything that waits for one receiver, in order, until it has accepted."""
+        """Everything that waits for one receiver, until it has accepted; in order while it accepts, so that a
+        message that it never takes keeps no other waiting."""
         failures = 0
         while not self._ending.is_set():
             with self._changed:
@@ -193,6 +202,8 @@ class Watch:
                 tell = journal.warning if failures == 0 else journal.info
                 tell("a receiver has not accepted an alarm; it is tried again", receiver=name, id=message.id,
                      why=f"{type(error).__name__}: {first_lines(error)}")  # fmt: skip
+                with self._changed:
+                    self._book.later(name, message.id)
                 self._ending.wait(AGAIN_S[min(failures, len(AGAIN_S) - 1)])
                 failures += 1
                 continue
@@ -208,27 +219,31 @@ class Watch:
                 journal.exception("it is not noted yet that a receiver has accepted an alarm", receiver=name)
 
 
+Counts = tuple[int, ...]
+
+
 class Window:
-    """Counts by name; those of a name that is new, or that have become smaller, begin again there."""
+    """Counts by name, several of each; those of a name that is new begin there, and all those of a name of
+    which one has become smaller, as a replay makes those that were refused."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, deque[tuple[float, int]]] = {}
+        self._kept: dict[str, deque[tuple[float, Counts]]] = {}
 
-    def grown(self, counts: Mapping[str, int], at: float) -> dict[str, int]:
+    def grown(self, counts: Mapping[str, Counts], at: float) -> dict[str, Counts]:
         """By name, how much it has grown in the last ten minutes; `at` is a clock's that never goes back."""
         for name in self._kept.keys() - counts.keys():
             del self._kept[name]
         return {name: self._grown(name, count, at) for name, count in counts.items()}
 
-    def _grown(self, name: str, count: int, at: float) -> int:
+    def _grown(self, name: str, count: Counts, at: float) -> Counts:
         kept = self._kept.setdefault(name, deque())
-        if kept and count < kept[-1][1]:
+        if kept and any(now < before for now, before in zip(count, kept[-1][1], strict=True)):
             kept.clear()
         if not kept or at - kept[-1][0] >= KEPT_EVERY_S or count != kept[-1][1]:
             kept.append((at, count))
         while len(kept) > 1 and kept[1][0] <= at - WINDOW_S:
             kept.popleft()
-        return count - kept[0][1]
+        return tuple(now - before for now, before in zip(count, kept[0][1], strict=True))
 
 
 class _Status:
@@ -255,4 +270,4 @@ def alarms_now(settings: Settings, now: datetime) -> list[Alarm]:
 
 def is_old(looked_at: str, now: datetime) -> bool:
     """Whether the last look of the book was too long ago to say anything of now."""
-    return not looked_at or (now - parse_moment(looked_at)).total_seconds() > 10 * LOOK_S
+    return not looked_at or (now - parse_moment(looked_at)).total_seconds() > LATE_S

@@ -27,6 +27,8 @@ class Asker:
     why: str | None = None
 
 
+SOMEBODY = "somebody"
+"""Who has answered in Airflow, where Airflow does not say who."""
 NOBODY = Asker()
 """Who asks does not say who it is."""
 

@@ -127,5 +127,8 @@ def silence_command(
 def _moment(text: str, now: Any) -> Any:
     try:
         return now + parse_duration(text)
-    except (TwinlakeError, ValueError):
+    except OverflowError as error:
+        why = "it is too far away"
+        raise UsageError(f"--until {text} cannot be", why, 'give a time like "2 hours"') from error
+    except TwinlakeError:
         return parse_moment(text)

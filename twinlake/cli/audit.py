@@ -26,7 +26,7 @@ def audit_command(
     ] = 20,
     who: Annotated[str | None, typer.Option(help="only acts of this person")] = None,
     act: Annotated[str | None, typer.Option(help="only acts of this kind, like promote")] = None,
-    table: Annotated[str | None, typer.Option(help="only acts on this table")] = None,
+    table: Annotated[str | None, typer.Option(help="only acts on this table or topic")] = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Who did what to the lake, by which way and why, and how it ended; newest first.
@@ -42,7 +42,7 @@ def audit_command(
         one
         for one in AuditLog(settings.lake).acts()
         if all(value in (None, getattr(one, name)) for name, value in wanted.items())
-        if table in (None, one.what.get("table"), one.what.get("name"))
+        if table is None or table in one.about
     ][:limit]
     if as_json:
         print_json([one.to_json() for one in found])

@@ -11,14 +11,15 @@ from twinlake.config.keys import Key, whole
 from twinlake.config.login import File
 
 MAIL_PLAIN, MAIL_STARTTLS, MAIL_TLS = "plain", "starttls", "tls"
-_ADDRESS = r"[^\s@,<>]+@[^\s@,<>]+"
+ADDRESS = r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
+"""What every mail server takes."""
 
 
-@keys.formed(type="string", pattern=rf"^{_ADDRESS}(\s*,\s*{_ADDRESS})*$")
+@keys.formed(type="string", pattern=rf"^{ADDRESS}(\s*,\s*{ADDRESS})*$")
 def addresses(value: Any) -> str:
     """Mail addresses with commas between them."""
     found = [one.strip() for one in str(value).split(",")]
-    if not isinstance(value, str) or not all(re.fullmatch(_ADDRESS, one) for one in found):
+    if not isinstance(value, str) or not all(re.fullmatch(ADDRESS, one) for one in found):
         raise ValueError('it must be mail addresses, like "ops@example.com, data@example.com"')
     return ", ".join(found)
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from twinlake.base.errors import DifferenceError, TwinlakeError, UsageError
+from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.job import Asker, Job
 from twinlake.console.console import Console, asked, new_token, status_of
 from twinlake.console.sessions import Session
@@ -93,7 +93,8 @@ def routes(console: Console, act: Act) -> list[Route]:
             asker = Asker(by=user, via="console", why=filled(given, "reason"))
             job: Job = await asked(lambda: console.client().submit(act.kind, params, _key(given), asker))
         except TwinlakeError as error:
-            return page(session, form, status_of(error), given, error=error)
+            once = {"once": given.get("once", "")} if isinstance(error, UnreachableError) else {}
+            return page(session, form, status_of(error), given, error=error, **once)
         console.jobs.forget()
         journal.info("a job was asked for", job=job.id, kind=act.kind, user=user)
         return RedirectResponse(f"/jobs/{job.id}", 303)

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.alarms.alarm import Alarm
+from twinlake.alarms.alarm import Alarm, Condition
+from twinlake.alarms.conditions import Disk, full_disk, silent
 from twinlake.base.errors import TwinlakeError
+from twinlake.config.alarms import Alarms
 from twinlake.console.figures import OLD_S, Seen, Services
 from twinlake.services.problems import problems
 
 WELL, WAITS, NEEDS, UNKNOWN = "well", "waits", "needs", "unknown"
 BEHIND_S = 60.0
 """A table further behind its topics is not fresh; readers are warned of it from there on, too."""
-LEAST_FREE = 0.05
-LEAST_FREE_BYTES = 1 << 30
+BOUNDS = Alarms()
 NOTHING: dict[str, Any] = {
     "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
     "damaged": [], "paused": [],
@@ -37,6 +38,10 @@ class Need:
     def of(cls, title: str, error: dict[str, Any]) -> Need:
         said = {name: str(error.get(name, "")) for name in ("what", "why", "remedy")}
         return cls(title=title, **said)
+
+    @classmethod
+    def of_condition(cls, one: Condition) -> Need:
+        return cls(title=one.title, what=one.what, why=one.why, remedy=one.remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +74,9 @@ class Assessment:
 
 
 def assess(
-    services: Seen[Services], lake: Seen[dict[str, Any]], alarms: Sequence[Alarm] = ()
-) -> Assessment:
+    services: Seen[Services], lake: Seen[dict[str, Any]], alarms: Sequence[Alarm] = (),
+    bounds: Alarms = BOUNDS,
+) -> Assessment:  # fmt: skip
     """What these figures say, of now; what is silenced of the alarms needs nobody."""
     known = services.value
     parts = known.parts if known and not services.is_old else []
@@ -78,38 +84,18 @@ def assess(
     supervisor = known.supervisor if known and not services.is_old else None
     needs = [Need.of(one.title, one.error) for one in problems(parts, status, supervisor)]
     titles = {one.title for one in needs}
-    needs += [one for one in _silent(parts) if one.title not in titles]
+    found = [silent(part) for part in parts if not part["answers"] and part["part"] not in titles]
     if known and not services.is_old:
-        needs += _disk(known)
-    needs += _unreadable(status)
+        found += full_disk(Disk(free=known.disk_free, total=known.disk_total), bounds)
+    needs += [*map(Need.of_condition, found), *_unreadable(status)]
     said = {(one.title, one.what) for one in needs}
-    needs += [
-        Need(title=one.title, what=one.what, why=one.why, remedy=one.remedy)
-        for one in alarms
-        if not one.silenced and (one.title, one.what) not in said
-    ]
+    needs += [Need.of_condition(one) for one in alarms if (one.title, one.what) not in said]
+    quiet = {(one.title, one.what) for one in alarms if one.silenced}
+    needs = [one for one in needs if (one.title, one.what) not in quiet]
     return Assessment(
         needs=tuple(needs), waits=tuple(_waits(status)),
         unknown=(*_unknown("the services", services), *_unknown("the lake server", lake), *_lags(status)),
     )  # fmt: skip
-
-
-def _silent(parts: list[dict[str, Any]]) -> Iterator[Need]:
-    for part in parts:
-        if not part["answers"]:
-            yield Need(
-                title=part["part"], what="it does not answer", why=str(part["answer"]),
-                remedy=f"`twinlake logs {part['part']}` says why; the supervisor starts again what has ended",
-            )  # fmt: skip
-
-
-def _disk(known: Services) -> Iterator[Need]:
-    if known.disk_free < max(LEAST_FREE * known.disk_total, LEAST_FREE_BYTES):
-        yield Need(
-            title="disk", what="it is nearly full",
-            why=f"{known.disk_free:,} of {known.disk_total:,} bytes are free",
-            remedy="make room; `twinlake retire` lets old releases go, and their files six hours later",
-        )  # fmt: skip
 
 
 def _unreadable(status: dict[str, Any]) -> Iterator[Need]:

@@ -3,6 +3,7 @@ kind or table."""
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 from starlette.requests import Request
@@ -20,10 +21,12 @@ FILTERS = ("who", "act", "table")
 def routes(console: Console) -> list[Route]:
     async def audit(request: Request, session: Session) -> Response:
         wanted = {name: request.query_params.get(name, "").strip()[:200] for name in FILTERS}
-        found = [one for one in await asked(lambda: console.client().acts(LOOKED_AT)) if _fits(one, wanted)]
+        newest = await asked(lambda: console.client().acts(LOOKED_AT))
+        found = [one for one in newest if _fits(one, wanted)]
         return console.page(
             "audit", session, active="audit", acts=found[:SHOWN], more=max(0, len(found) - SHOWN),
-            wanted=wanted, about=_about,
+            wanted=wanted, about=_about, is_cut=len(newest) == LOOKED_AT,
+            command=" ".join(f"--{name} {quote(value)}" for name, value in wanted.items() if value),
         )  # fmt: skip
 
     return [Route("/audit", console.signed_in(audit), methods=["GET"])]
@@ -31,7 +34,8 @@ def routes(console: Console) -> list[Route]:
 
 def _fits(act: dict[str, Any], wanted: dict[str, str]) -> bool:
     what = act["what"]
-    of = {"who": (act["who"],), "act": (act["act"],), "table": (what.get("table"), what.get("name"))}
+    about = (what.get("table"), what.get("topic"), what.get("name"))
+    of = {"who": (act["who"],), "act": (act["act"],), "table": about}
     return all(not value or value in of[name] for name, value in wanted.items())
 
 

@@ -22,7 +22,9 @@ def routes(console: Console) -> list[Route]:
         status = {**NOTHING, **(lake.value or {})}
         return {
             "services": services, "lake": lake, "known": status, "tables": tables(status),
-            "assessment": assess(services, lake, watch.alarms_now(console.settings, utc_now())),
+            "assessment": assess(
+                services, lake, watch.alarms_now(console.settings, utc_now()), console.settings.values.alarms
+            ),
         }  # fmt: skip
 
     async def home(request: Request, session: Session) -> Response:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import structlog
 
 from twinlake.base.errors import DeniedError, UsageError
-from twinlake.base.job import Asker
+from twinlake.base.job import SOMEBODY, Asker
 from twinlake.base.times import format_moment
 from twinlake.config.sections import OTHERS
 from twinlake.lake.catalog import release_log
@@ -58,24 +59,30 @@ def _waiting(lake: OpenLake) -> dict[str, Any] | None:
     return None
 
 
+deciding = threading.Lock()
+"""Of whoever changes what is said of a plan, or makes one live: a plan is live, or it is rejected."""
+
+
 def note_proposal(lake: OpenLake, plan: Plan, asker: Asker) -> None:
     """The plan is made, or made again, by this person: who was first has proposed it; it is not rejected."""
-    known = lake.plans.decided(plan.id)
-    now = replace(known, proposed_by=known.proposed_by or asker.by, rejected=None)
-    if now != known:
-        lake.plans.save_decided(plan.id, now)
+    with deciding:
+        known = lake.plans.decided(plan.id)
+        now = replace(known, proposed_by=known.proposed_by or asker.by, rejected=None)
+        if now != known:
+            lake.plans.save_decided(plan.id, now)
 
 
 def reject(lake: OpenLake, plan: Plan, by: str, reason: str | None) -> Decision:
     """It cannot go live until it is planned again; UsageError for one that is live already."""
-    live = release_log.live(lake.path)
-    if live is not None and live.plan == plan.id:
-        raise UsageError(
-            f"plan {plan.id} cannot be rejected", f"it is live, as release {live.number}",
-            "go back to the release before it: `twinlake rollback`",
-        )  # fmt: skip
-    rejected = Rejected(by=by, at=format_moment(lake.clock()), reason=reason)
-    lake.plans.save_decided(plan.id, replace(lake.plans.decided(plan.id), rejected=rejected))
+    with deciding:
+        live = release_log.live(lake.path)
+        if live is not None and live.plan == plan.id:
+            raise UsageError(
+                f"plan {plan.id} cannot be rejected", f"it is live, as release {live.number}",
+                "go back to the release before it: `twinlake rollback`",
+            )  # fmt: skip
+        rejected = Rejected(by=by, at=format_moment(lake.clock()), reason=reason)
+        lake.plans.save_decided(plan.id, replace(lake.plans.decided(plan.id), rejected=rejected))
     return Decision(plan=plan.id, rejected=rejected)
 
 
@@ -105,6 +112,11 @@ def _refuse_own(lake: OpenLake, plan: Plan, approved_by: str, asker: Asker) -> N
     """
     if lake.settings.values.releases.approval_by != OTHERS or plan.release_before is None:
         return
+    if approved_by.lower() == SOMEBODY:
+        raise DeniedError(
+            f"plan {plan.id} cannot be approved", "nobody knows who approves it",
+            "approve it as a person with a name",
+        )  # fmt: skip
     proposed_by = lake.plans.decided(plan.id).proposed_by
     if proposed_by is None:
         raise DeniedError(

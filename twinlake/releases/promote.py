@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -27,7 +28,7 @@ from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases import gate
+from twinlake.releases import decide, gate
 from twinlake.releases.build import plan_versions
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.report import write_report
@@ -111,7 +112,8 @@ def promote(
             job=run.id,
             reason=run.asker.why,
         )
-        return _switch(lake, live, draft, run)
+        refuse = partial(decide.refuse_unapproved, lake, plan, approved_by, run.asker)
+        return _switch(lake, live, draft, run, refuse)
 
 
 def rollback(
@@ -184,10 +186,14 @@ def _mapping(lake: OpenLake, plan: Plan) -> dict[str, str]:
     return tables
 
 
-def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) -> Switched:
+def _switch(
+    lake: OpenLake, before: Release | None, draft: Release, run: Run,
+    refuse: Callable[[], None] = lambda: None,
+) -> Switched:  # fmt: skip
     """Bring the new versions to the old ones' position, commit, and wait until readers have it.
 
-    The commit is made only while the old versions have not moved since the new ones reached them.
+    The commit is made only while the old versions have not moved since the new ones reached them. `refuse`
+    raises where somebody has said no meanwhile.
     """
     versions = {table: lake.versions.get(table, name) for table, name in draft.tables.items()}
     living = {(version.table, version.name): version for version in lake.versions.living()}
@@ -213,8 +219,10 @@ def _switch(lake: OpenLake, before: Release | None, draft: Release, run: Run) ->
             if behind or not held.renew():  # a version of a view kind moves with its log, whoever holds it
                 continue
             made = replace(draft, positions=reached, created_at=format_moment(lake.clock()))
-            breakpoints.at(Point.BEFORE_RELEASE)
-            release_log.commit(lake.path, made)
+            with decide.deciding:
+                refuse()
+                breakpoints.at(Point.BEFORE_RELEASE)
+                release_log.commit(lake.path, made)
             breakpoints.at(Point.AFTER_RELEASE)
             held.renew()
             run.progress(2, 3, "steps", "waiting for the SQL server")

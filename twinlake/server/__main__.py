@@ -21,6 +21,7 @@ import uvicorn
 
 from twinlake.base import breakpoints, service_log
 from twinlake.base.errors import TwinlakeError
+from twinlake.base.files import replace_file
 from twinlake.base.http_errors import Protocol
 from twinlake.base.times import utc_now
 from twinlake.config.library import jars_folder
@@ -34,10 +35,23 @@ from twinlake.metrics.process import ProcessMetrics, supervised
 from twinlake.metrics.scrape import Collector
 from twinlake.server import lock
 from twinlake.server.api import build_app
-from twinlake.server.lake_server import LakeServer, lake_session
+from twinlake.server.lake_server import LakeServer
+from twinlake.spark.cluster import check_master
+from twinlake.spark.jvm import end_together
+from twinlake.spark.session import drop_scratch, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SESSION = "twinlake-lake"
+# The stream's small tasks go first when a rebuild or a build fills the cores.
+POOLS = """<?xml version="1.0"?>
+<allocations>
+  <pool name="default"><schedulingMode>FIFO</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
+  <pool name="speed"><schedulingMode>FAIR</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
+  <pool name="batch"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
+</allocations>
+"""
 
 
 def serve(settings: Settings, given: argparse.Namespace) -> int:
@@ -46,14 +60,14 @@ def serve(settings: Settings, given: argparse.Namespace) -> int:
     held = lock.take(settings.lake)
     sessions: list[SparkSession] = []
 
-    def session(settings: Settings) -> SparkSession:
+    def opened(settings: Settings) -> SparkSession:
         spark = lake_session(settings)
         sessions.append(spark)
         if not settings.values.spark.is_external:
             server.watch(spark)
         return spark
 
-    server = LakeServer(settings, utc_now, session)
+    server = LakeServer(settings, utc_now, opened)
     metrics = start_endpoint(given, metrics_of(server, settings, lambda: next(iter(sessions), None)))
     app = build_app(server, settings.services().api_token)
     web = uvicorn.Server(
@@ -123,6 +137,18 @@ def main(arguments: list[str] | None = None) -> int:
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+
+
+def lake_session(settings: Settings) -> SparkSession:
+    """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
+    check_master(settings.values)
+    pools = settings.run_dir / "pools.xml"
+    replace_file(pools, POOLS)
+    drop_scratch(settings, SESSION)
+    turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.values.spark
+    spark = session(settings, SESSION, more=turns, given=given)
+    end_together(spark.sparkContext._gateway.proc)
+    return spark
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from twinlake.base.errors import BusyError, DamagedError, TwinlakeError
-from twinlake.base.files import replace_file
 from twinlake.base.job import Failed, Job, Result, Run
 from twinlake.base.times import Clock
 from twinlake.batch.maintain import drop_staging, maintain
@@ -59,9 +58,7 @@ from twinlake.server.status import (
     topic_status,
 )  # fmt: skip
 from twinlake.server.topic_watch import TopicWatch
-from twinlake.spark.cluster import check_master
-from twinlake.spark.jvm import end_together
-from twinlake.spark.session import cancel, drop_scratch, scratch_folder, session
+from twinlake.spark.session import cancel, scratch_folder
 from twinlake.spark.watch import SparkWatch
 from twinlake.speed.versions import Versions
 
@@ -70,20 +67,11 @@ if TYPE_CHECKING:
 
 journal = structlog.get_logger(__name__)
 
-SESSION = "twinlake-lake"
 LAG_EVERY_S = 1.0
 """A look costs 5 ms of CPU here and about as much in the broker, by topic."""
 MAINTAIN_EVERY_S = 3600.0
 FILES_EVERY_S = 300.0
 """So often it is looked whether all data files are there and as long as they were."""
-# The stream's small tasks go first when a rebuild or a build fills the cores.
-POOLS = """<?xml version="1.0"?>
-<allocations>
-  <pool name="default"><schedulingMode>FIFO</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
-  <pool name="speed"><schedulingMode>FAIR</schedulingMode><weight>4</weight><minShare>1</minShare></pool>
-  <pool name="batch"><schedulingMode>FAIR</schedulingMode><weight>1</weight><minShare>0</minShare></pool>
-</allocations>
-"""
 
 OnBatch = Callable[[int, NewRows | None], None]
 
@@ -135,6 +123,7 @@ class LakeServer:
         self._executors: Executors | None = None
         self._live: Release | None = None
         """The live release as of the start, or of the last job's end: nothing else changes it."""
+        self._finding_live = threading.Lock()
         self._metrics = LakeMetrics(self._now, self._certificates, clock)
         self._publisher = Publisher(settings.lake, lambda: self.lake.versions.health(), clock)
         self._watch: SparkWatch | None = None
@@ -246,7 +235,7 @@ class LakeServer:
         # after the topics: records that are shown in a log are lacking where a version has not taken them
         health = self._versions.health() if self._versions and self.ready else []
         return {
-            "lake_id": self.lake_id,
+            "lake_id": self.lake_id, "ready": self.ready,
             "topics": topics,
             "versions": [{**asdict(one), "watermark": moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
@@ -333,7 +322,8 @@ class LakeServer:
                 self._damages.note(damage)
                 raise damage from (None if damage is error else error)
             finally:
-                self._live = self._live_release()
+                with self._finding_live:  # of two jobs that end together the later look is kept
+                    self._live = self._live_release()
 
     def _cancel_tag(self, tag: str) -> None:
         if self._lake:
@@ -355,10 +345,11 @@ class LakeServer:
             self._lineage.look(self.status, self.lake.versions.living)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
-                self._look_at_files()
+                _try(self._look_at_files, "the lake's files were not looked at")
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
-                self._maintain()
+                _try(self._maintain, "the clean-up failed; the next one is in an hour")
+                _try(self.audit.compact, "the audit log stays in many files for another hour")
             self._ending.wait(LAG_EVERY_S)
 
     def _look_at_topic(self, name: str) -> None:
@@ -368,31 +359,20 @@ class LakeServer:
             self._lags[name] = ingest.behind(ends)
             watch.look(ingest.log_end, ends, ingest.topic_settings, ingest.offsets_since)
         except Exception as error:
-            self._lags[name] = None
+            self._lags[name] = watch.lag_s = None
             journal.warning("the lag is unknown", topic=name, why=str(error))
 
     def _look_at_files(self) -> None:
-        try:
-            self.lake.damages.look(self.lake.tables())
-        except Exception:
-            journal.exception("the lake's files were not looked at")
+        self.lake.damages.look(self.lake.tables())
 
     def _maintain(self) -> None:
-        try:
-            drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
-            journal.info("maintained", **maintain(self.lake).to_json())
-            self.audit.compact()
-        except Exception:
-            journal.exception("the clean-up failed; the next one is in an hour")
+        drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
+        journal.info("maintained", **maintain(self.lake).to_json())
 
 
-def lake_session(settings: Settings) -> SparkSession:
-    """The lake server's Spark driver, ending with its JVM; the stream's small tasks go before a job's."""
-    check_master(settings.values)
-    pools = settings.run_dir / "pools.xml"
-    replace_file(pools, POOLS)
-    drop_scratch(settings, SESSION)
-    turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.values.spark
-    spark = session(settings, SESSION, more=turns, given=given)
-    end_together(spark.sparkContext._gateway.proc)
-    return spark
+def _try(do: Callable[[], Any], failed: str) -> None:
+    """Housekeeping goes on whatever fails of it."""
+    try:
+        do()
+    except Exception:
+        journal.exception(failed)

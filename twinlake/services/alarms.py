@@ -10,6 +10,8 @@ from twinlake.base.times import parse_moment, utc_now
 from twinlake.services.lake import overrides_of
 from twinlake.services.part import Command, Context, Part
 
+BOOK = "alarms.json"
+"""In the folder `run` of the data directory."""
 LATE_S = 30.0
 """It looks every two seconds."""
 
@@ -32,7 +34,7 @@ def _command(context: Context) -> Command:
 
 def _probe(context: Context) -> str:
     """By its book, which it writes after each look."""
-    file = context.settings.run_dir / "alarms.json"
+    file = context.settings.run_dir / BOOK
     try:
         book = json.loads(file.read_text())
         looked_at = parse_moment(book["looked_at"])

@@ -6,6 +6,7 @@ Of a table, `slaProperties` with `property: latency` is how long after its recor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.base.errors import ContractError
+from twinlake.config.alarms import ADDRESS
 
 LATENCY, FREQUENCY = "latency", "frequency"
 _SECONDS = {
@@ -74,9 +76,11 @@ def _seconds(one: dict[str, Any], file: str | Path, at: str) -> float:
 def _owners(document: dict[str, Any]) -> Iterator[str]:
     for channel in document.get("support") or ():
         url = str(channel.get("url") or "")
-        if url.lower().startswith(_MAILTO) and "@" in url:
-            yield url[len(_MAILTO) :].partition("?")[0]
+        address = url[len(_MAILTO) :].partition("?")[0]
+        if url.lower().startswith(_MAILTO) and re.fullmatch(ADDRESS, address):
+            yield address
     team = document.get("team") or ()
     for member in (team.get("members") or ()) if isinstance(team, dict) else team:
-        if "@" in (user := str(member.get("username") or "")) and not member.get("dateOut"):
+        user = str(member.get("username") or "")
+        if re.fullmatch(ADDRESS, user) and not member.get("dateOut"):
             yield user

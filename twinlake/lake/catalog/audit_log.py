@@ -33,7 +33,10 @@ ACTS = frozenset(
 """The kinds of jobs that are acts of somebody; others only look, or clean up."""
 ROUTINE = ("due", "check")
 """With these a job is what the schedule does by itself, or only says what would be done."""
+DECIDES = ("repair", "unwitnessed")
+"""With these it changes what readers see, or what a gate lets pass, whatever else it is."""
 CANCEL = "cancel"
+ABOUT = ("table", "topic", "name")
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
 _NAMES_WHO = ("approved_by", "rejected_by", "by", "reasons_by")
@@ -59,12 +62,19 @@ class Act:
     outcome: str | None = None
     ended_at: str | None = None
 
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The names of the table, topic or changelog that it was about."""
+        return tuple(self.what[name] for name in ABOUT if isinstance(self.what.get(name), str))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def is_act(kind: str, params: Mapping[str, Any]) -> bool:
     """Whether somebody answers for such a job."""
+    if any(params.get(name) for name in DECIDES):
+        return True
     return kind in ACTS and not any(params.get(name) for name in ROUTINE)
 
 
@@ -116,7 +126,10 @@ class AuditLog:
         """Who has asked for a job that has not ended; nobody of one that is no act."""
         with self._lock:
             act = self._open.get((job.id, job.attempt))
-        return Asker(by=act.who, via=act.via, why=act.why) if act else NOBODY  # type: ignore[arg-type]
+        if act is None:
+            return NOBODY
+        by = None if act.who == UNNAMED else act.who
+        return Asker(by=by, via=act.via, why=act.why)  # type: ignore[arg-type]
 
     def acts(self) -> list[Act]:
         """All of them, newest first."""

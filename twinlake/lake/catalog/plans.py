@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
+
+import structlog
 
 from twinlake.base.errors import DamagedError, NotFoundError, UsageError
 from twinlake.base.location import Location
@@ -14,6 +16,7 @@ from twinlake.definitions.fingerprint import FORMULA
 from twinlake.definitions.premises import newest
 from twinlake.lake.storage import store
 
+journal = structlog.get_logger(__name__)
 T = TypeVar("T")
 _ID = r"[0-9a-f]{12}"
 _ANALYSED = "analysed.json"
@@ -128,8 +131,15 @@ class Plans:
         return self.load(newest) if newest else None
 
     def newest_ones(self, limit: int) -> list[Plan]:
-        """So many, the one that was made last first."""
-        return [self.load(id) for id in self._ids()[:limit]]
+        """So many, the one that was made last first, without those whose files are damaged."""
+        return list(self._whole(self._ids()[:limit]))
+
+    def _whole(self, ids: Iterable[str]) -> Iterator[Plan]:
+        for id in ids:
+            try:
+                yield self.load(id)
+            except DamagedError as error:
+                journal.error("a plan is left out", plan=id, why=str(error))
 
     def all(self) -> list[Plan]:
         """Every plan so far, in no order."""
