@@ -28,7 +28,7 @@ def test_an_act_has_who_by_which_way_why_what_and_how_it_ended(tmp_path: Path) -
         at="2026-01-31T12:00:00Z", act="promote", who="anna", via="console", why=ANNA.why, job="j1",
         what={"plan": "abc", "approved_by": "ben"},
     )  # fmt: skip
-    assert before == [act]
+    assert before == [act] and audit_log.read_acts(tmp_path / "none") == []
     assert AuditLog(tmp_path).acts() == [replace(act, outcome="succeeded", ended_at="2026-01-31T12:00:09Z")]
 
 
@@ -94,6 +94,7 @@ def test_compaction_keeps_every_entry(tmp_path: Path) -> None:
     before = log.acts()
     files = len(list((tmp_path / "audit").glob("*.parquet")))
     log.compact()
+    assert audit_log.read_acts(tmp_path) == before
 
     assert len(before) == ledger.COMPACT_ABOVE_FILES // 2 + 1 and AuditLog(tmp_path).acts() == before
     log.asked(PROMOTE, ANNA, "2")

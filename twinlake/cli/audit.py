@@ -33,14 +33,14 @@ def audit_command(
 
     By command line, Airflow, console or API alike. It reads the lake: the lake server need not run.
     """
-    from twinlake.lake.catalog.audit_log import AuditLog
+    from twinlake.lake.catalog.audit_log import read_acts
 
     settings = load_settings()
     refuse_unreadable(settings)
     wanted = {"who": who, "act": act}
     found = [
         one
-        for one in AuditLog(settings.lake).acts()
+        for one in read_acts(settings.lake)
         if all(value in (None, getattr(one, name)) for name, value in wanted.items())
         if table is None or table in one.about
     ][:limit]

@@ -10,13 +10,18 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+from pyarrow.parquet import ParquetFile
 
 from twinlake.base.job import NOBODY, Asker, Job
 from twinlake.base.location import Location
+from twinlake.lake.delta import delta
 from twinlake.lake.delta.ledger import Ledger, Row
+from twinlake.lake.delta.table_state import TableState
 
 SCHEMA = pa.schema(
     [
@@ -26,6 +31,7 @@ SCHEMA = pa.schema(
         *[(name, pa.string()) for name in ("outcome", "ended_at")],
     ]
 )
+FOLDER = "audit"
 ACTS = frozenset(
     {"accept", "build", "changelog", "pause", "plan", "promote", "rebuild", "reject", "reload", "replay",
      "resume", "retire", "rollback", "verify"}
@@ -82,7 +88,7 @@ class AuditLog:
     """Safe between threads; one process writes it, the one that holds the lake's lock."""
 
     def __init__(self, lake: Location) -> None:
-        self._ledger = Ledger(lake / "audit", SCHEMA)
+        self._ledger = Ledger(lake / FOLDER, SCHEMA)
         self._lock = threading.Lock()
         rows = self._ledger.rows()
         self._sequence = max((row["sequence"] for row in rows), default=0)
@@ -151,6 +157,23 @@ class AuditLog:
         row["sequence"] = self._sequence + 1
         self._ledger.append([row])
         self._sequence += 1
+
+
+def read_acts(lake: Location) -> list[Act]:
+    """All of them, newest first, for a process that ends soon after.
+
+    **why** not as the server reads them: threads that read abort such a process at its end, now and then.
+    """
+    path = lake / FOLDER
+    if not isinstance(path, Path):
+        return AuditLog(lake).acts()
+    if not delta.exists(path):
+        return []
+    rows: list[Row] = []
+    for name in TableState(path, appends=False).files:
+        with ParquetFile(path / unquote(name), pre_buffer=False) as file:
+            rows += file.read(use_threads=False).to_pylist()
+    return list(reversed(_acts(rows)))
 
 
 def _acts(rows: list[Row]) -> list[Act]:
