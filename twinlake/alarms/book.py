@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import structlog
 
-from twinlake.alarms.alarm import Alarm, Condition, Event, Message
+from twinlake.alarms.alarm import Alarm, Condition, Message
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, parse_moment
@@ -56,6 +56,8 @@ class Book:
     """By receiver, how many messages were left out because too many waited."""
     seen: dict[str, datetime] = field(default_factory=dict)
     held: dict[str, datetime] = field(default_factory=dict)
+    _sent: set[str] = field(default_factory=set)
+    """Keys of the alarms that receivers were sent."""
 
     def look(
         self,
@@ -64,7 +66,6 @@ class Book:
         silences: Iterable[Silence],
         now: datetime,
         known: bool = True,
-        console: str = "",
     ) -> list[Message]:
         """What is to be sent after a look at `now`. `owners` are by table or topic. What was not `known` says
         of no alarm that it is over."""
@@ -86,19 +87,16 @@ class Book:
             if key not in conditions and known and now - self.held[key] >= timedelta(seconds=OVER_S):
                 del self.seen[key], self.held[key]
                 if (over := self.alarms.pop(key, None)) and not over.silenced:
-                    messages.append(self._message("over", over, now, console))
+                    messages.append(Message(event="over", at=format_moment(now), alarm=over))
         for key, alarm in self.alarms.items():
             is_silent = any(one.covers(alarm, now) for one in quiet)
             if key not in self._sent and not is_silent:
                 self._sent.add(key)
-                messages.append(self._message("raised", alarm, now, console))
+                messages.append(Message(event="raised", at=format_moment(now), alarm=alarm))
             self.alarms[key] = replace(alarm, silenced=key not in self._sent)
         self._sent &= self.alarms.keys()
         self.looked_at = format_moment(now)
         return messages
-
-    _sent: set[str] = field(default_factory=set)
-    """Keys of the alarms that receivers were sent."""
 
     def put(self, receivers: Iterable[str], messages: Iterable[Message]) -> None:
         """Each receiver gets these, after what waits for it."""
@@ -128,9 +126,6 @@ class Book:
             kind=one.kind, title=one.title, what=one.what, why=one.why, remedy=one.remedy, about=one.about,
             since=format_moment(first), owners=owners.get(one.about or "", ()),
         )  # fmt: skip
-
-    def _message(self, event: Event, alarm: Alarm, now: datetime, console: str) -> Message:
-        return Message(event=event, at=format_moment(now), alarm=alarm, console=console)
 
     def save(self, file: Path) -> None:
         """Whole or not at all."""

@@ -11,6 +11,7 @@ from twinlake.alarms.alarm import Condition
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.times import format_duration, parse_moment
 from twinlake.config.alarms import Alarms
+from twinlake.services.problems import NOTHING as NO_FIGURES
 from twinlake.services.problems import problems
 from twinlake.topics.promises import NOTHING, Promise
 
@@ -58,14 +59,14 @@ def conditions(
     seen: Figures, promises: Mapping[str, Promise], bounds: Alarms, now: datetime
 ) -> Iterator[Condition]:
     """Every condition that holds now; `promises` are by table or topic."""
+    for kind, about, title, error in problems(seen.parts, seen.status or NO_FIGURES, seen.supervisor):
+        said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
+        yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
     yield from _services(seen)
     yield from full_disk(seen.disk, bounds)
     if seen.status is None:
         return
     status = seen.status
-    for kind, about, title, error in problems([], status):
-        said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
-        yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
     yield from _unknown_lags(status)
     yield from _late(status, promises, bounds)
     yield from _quiet(status, promises, now)
@@ -76,21 +77,14 @@ def conditions(
 
 def _services(seen: Figures) -> Iterator[Condition]:
     for part in seen.parts:
-        name, error = part["part"], part["error"]
-        if error:
-            said = {key: str(error.get(key) or "") for key in ("what", "why", "remedy")}
-            yield Condition(kind="service", title=name, **said)
-        elif not part["answers"]:
+        name = part["part"]
+        if not part["answers"] and not part["error"]:
             yield silent(part)
         if (times := seen.restarts.get(name, 0)) >= OFTEN:
             yield Condition(
                 kind="restarts", title=name, what=f"it was started {times} times in the last ten minutes",
                 why=str(part["note"] or part["answer"]), remedy=f"`twinlake logs {name}` says what ends it",
             )  # fmt: skip
-    if seen.supervisor:
-        said = seen.supervisor.to_json()
-        yield Condition(kind="service", title="supervisor", what=said["what"], why=said["why"],
-                        remedy=said["remedy"])  # fmt: skip
     if seen.unasked:
         why = f"{seen.unasked.what} {seen.unasked.why}".strip()
         yield Condition(kind="unknown", title="services", what="they could not be asked", why=why,

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -108,10 +109,11 @@ class Watch:
         owners = {name: promise.owners for name, promise in self._promises.items()}
         with self._changed:
             messages = self._book.look(
-                found, owners, silences.load(self._settings), self._clock(), seen.status is not None,
-                self._console(),
-            )  # fmt: skip
-            self._book.put(self._receivers, messages)
+                found, owners, silences.load(self._settings), self._clock(), seen.status is not None
+            )
+            if messages:
+                console = self._console()
+                self._book.put(self._receivers, [replace(one, console=console) for one in messages])
             self._changed.notify_all()  # a full disk keeps nobody from being sent what it makes an alarm
             self._book.save(self._file)
 

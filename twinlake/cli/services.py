@@ -17,7 +17,7 @@ from twinlake.cli.output import Words, console, error_lines, load_settings, prin
 from twinlake.cli.pause import show_paused
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
-from twinlake.services.problems import Problem, problems
+from twinlake.services.problems import NOTHING, Problem, problems
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.topics.verdict import LATE, VERDICTS
@@ -188,10 +188,7 @@ def _names(text: str) -> list[str]:
 
 
 def _lake_status(settings: Settings, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    nothing: dict[str, Any] = {
-        "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
-        "damaged": [], "paused": [],
-    }  # fmt: skip
+    nothing = dict(NOTHING)
     if not any(part["part"] == "lake" and part["answers"] for part in parts):
         return nothing
     from twinlake.server.client import LakeClient

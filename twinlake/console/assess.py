@@ -13,16 +13,13 @@ from twinlake.alarms.conditions import Disk, full_disk, silent
 from twinlake.base.errors import TwinlakeError
 from twinlake.config.alarms import Alarms
 from twinlake.console.figures import OLD_S, Seen, Services
-from twinlake.services.problems import problems
+from twinlake.services.problems import NOTHING, problems
 
 WELL, WAITS, NEEDS, UNKNOWN = "well", "waits", "needs", "unknown"
 BEHIND_S = 60.0
 """A table further behind its topics is not fresh; readers are warned of it from there on, too."""
 BOUNDS = Alarms()
-NOTHING: dict[str, Any] = {
-    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
-    "damaged": [], "paused": [],
-}  # fmt: skip
+
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +77,7 @@ def assess(
     """What these figures say, of now; what is silenced of the alarms needs nobody."""
     known = services.value
     parts = known.parts if known and not services.is_old else []
-    status = {**NOTHING, **(lake.value or {})} if not lake.is_old else NOTHING
+    status = {**NOTHING, **(lake.value or {})} if not lake.is_old else {**NOTHING}
     supervisor = known.supervisor if known and not services.is_old else None
     needs = [Need.of(one.title, one.error) for one in problems(parts, status, supervisor)]
     titles = {one.title for one in needs}

@@ -11,9 +11,10 @@ from starlette.routing import Route
 from twinlake.alarms import watch
 from twinlake.base.times import utc_now
 from twinlake.console import plots
-from twinlake.console.assess import NOTHING, assess
+from twinlake.console.assess import assess
 from twinlake.console.console import Console, asked
 from twinlake.console.sessions import Session
+from twinlake.services.problems import NOTHING
 
 
 def routes(console: Console) -> list[Route]:

@@ -84,7 +84,13 @@ def load_promise(path: Path) -> Promise:
     if not path.exists():
         return NOTHING
     load_contract(path)
-    return read_promise(yaml.load(path.read_text(), _Strict), path)
+    return _promised(path.read_text(), path)
+
+
+@lru_cache(maxsize=256)
+def _promised(text: str, path: Path) -> Promise:
+    """Of one text once: whoever watches what is promised asks again and again."""
+    return read_promise(yaml.load(text, _Strict), path)
 
 
 def load_contract(path: Path) -> Contract:

@@ -10,16 +10,14 @@ import json
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow.parquet import ParquetFile
 
 from twinlake.base.job import NOBODY, Asker, Job
 from twinlake.base.location import Location
-from twinlake.lake.delta import delta
+from twinlake.lake.delta import data_file, delta
 from twinlake.lake.delta.ledger import Ledger, Row
 from twinlake.lake.delta.table_state import TableState
 
@@ -165,14 +163,11 @@ def read_acts(lake: Location) -> list[Act]:
     **why** not as the server reads them: threads that read abort such a process at its end, now and then.
     """
     path = lake / FOLDER
-    if not isinstance(path, Path):
-        return AuditLog(lake).acts()
     if not delta.exists(path):
         return []
     rows: list[Row] = []
     for name in TableState(path, appends=False).files:
-        with ParquetFile(path / unquote(name), pre_buffer=False) as file:
-            rows += file.read(use_threads=False).to_pylist()
+        rows += data_file.read(path / unquote(name), use_threads=False).to_pylist()
     return list(reversed(_acts(rows)))
 
 

@@ -57,15 +57,15 @@ def write(
     return _added(table, name, partition, statistics_text(rows, statistics))
 
 
-def read(file: Location) -> pa.Table:
-    """All of a data file; DamagedError where it is not there, or not as it was written. Any other OSError is
-    one of the store, and says nothing of the file."""
+def read(file: Location, use_threads: bool = True) -> pa.Table:
+    """All of a data file, by this thread alone if asked for; DamagedError where it is not there, or
+    not as it was written. Any other OSError is one of the store, and says nothing of the file."""
     try:
         content = store.read(file)
     except FileNotFoundError as error:
         raise damaged(file, "it is not there", _EXPECTED) from error
     try:
-        return _opened(content).read()
+        return _opened(content).read(use_threads=use_threads)
     except UNDECODABLE as error:
         raise damaged(file, str(error)[:_LONGEST_FOUND], _EXPECTED) from error
 
