@@ -48,8 +48,35 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     said = made.sign_in("the-analyst", passwords["analyst"]).headers.get_list("set-cookie")
 
     (session,) = (one for one in said if one.startswith(f"twinlake-{PORT}="))
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in session.split(";")}
+    assert {"HttpOnly", "SameSite=lax", "Path=/"} <= {part.strip() for part in session.split(";")}
     assert passwords["analyst"] not in " ".join(said)
+
+
+def test_the_sign_in_leads_to_the_page_that_was_asked_for(
+    browser: Make, passwords: dict[str, str]
+) -> None:
+    made = browser()
+    form = made.get(f"{PLAN}?days=7")
+    assert form.url.path == "/sign-in"
+
+    wrong = made.send("/sign-in", "/sign-in", name="the-analyst", password="no", next=f"{PLAN}?days=7")
+    there = made.send(
+        "/sign-in", "/sign-in", name="the-analyst", password=passwords["analyst"], next=f"{PLAN}?days=7"
+    )  # fmt: skip
+
+    assert f'name="next" value="{PLAN}?days=7"' in form.text and f"{PLAN}?days=7" in wrong.text
+    assert str(there.url).endswith(f"{PLAN}?days=7")
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "//evil.example/", "/\\evil.example", "https://evil.example/", "javascript:alert(1)", "/a\\b", "/ b",
+        "\t//evil.example", "/\t/evil.example", "/" + "a" * sign_in.LONGEST_PAGE, "jobs", "",
+    ],
+)  # fmt: skip
+def test_the_sign_in_leads_to_no_other_site(elsewhere: str) -> None:
+    assert sign_in.page_of_ours(elsewhere) == "/"
 
 
 @pytest.mark.parametrize("name", ["the-analyst", "nobody", "<img src=x onerror=alert(1)>", ""])

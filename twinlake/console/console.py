@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -50,6 +50,7 @@ days take seven times as long, and have a step in 17 minutes."""
 FIELDS = 20
 JOBS_SHOWN = 50
 FORM_TOKEN = "form_token"
+SAME_SITE: Literal["lax"] = "lax"
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
@@ -111,7 +112,7 @@ class Console:
         async def handle(request: Request) -> Response:
             session = self.session(request, is_use=not is_part)
             if session is None:
-                return Response(status_code=401) if is_part else RedirectResponse("/sign-in", 303)
+                return Response(status_code=401) if is_part else RedirectResponse(_sign_in(request), 303)
             try:
                 if request.method == "POST":
                     request.state.form = await form(request)
@@ -136,8 +137,14 @@ class Console:
         return self.page("error", session, status_of(error), error=error, active="")
 
     def set_cookie(self, response: Response, name: str, value: str) -> None:
-        """Until the browser is closed, for this console alone, and out of reach of any script."""
-        response.set_cookie(name, value, httponly=True, samesite="strict", secure=self.is_tls, path="/")
+        """Until the browser is closed, for this console alone, and out of reach of any script.
+
+        A link from another site is followed with it (`lax`); what such a site sends as a form is not.
+        """
+        response.set_cookie(name, value, httponly=True, samesite=SAME_SITE, secure=self.is_tls, path="/")
+
+    def delete_cookie(self, response: Response, name: str) -> None:
+        response.delete_cookie(name, path="/", secure=self.is_tls, httponly=True, samesite=SAME_SITE)
 
 
 def _history(settings: Settings, days: int, now: Clock) -> Thinned:
@@ -152,6 +159,14 @@ async def form(request: Request) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS, errors="strict"))
     except ValueError as error:  # a UnicodeDecodeError is one
         raise UsageError("this is not a form", str(error), "use the page") from error
+
+
+def _sign_in(request: Request) -> str:
+    """The address of the sign-in, which leads back to the page that was asked for."""
+    asked_for = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if request.method != "GET" or asked_for == "/":
+        return "/sign-in"
+    return f"/sign-in?{urlencode({'next': asked_for})}"
 
 
 def form_refused() -> DeniedError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 
 import structlog
@@ -18,6 +19,9 @@ from twinlake.console.console import FORM_TOKEN, Console, form, form_refused, ne
 from twinlake.console.sessions import Session
 
 journal = structlog.get_logger(__name__)
+LONGEST_PAGE = 8_000
+_PAGE = re.compile(r"/(?![/\\])[!-\[\]-~]*")
+"""A path and a query of plain signs: two slashes begin a host; a browser takes a backslash for one."""
 WRONG = "The user or the password is wrong."
 
 
@@ -26,16 +30,17 @@ def routes(console: Console) -> list[Route]:
     signed in as somebody else by a page elsewhere."""
     form_cookie = f"{console.cookie}-form"
 
-    def shown(request: Request, status: int = 200, wrong: str = "", name: str = "") -> Response:
+    def shown(
+        request: Request, to: str, status: int = 200, wrong: str = "", name: str = ""
+    ) -> Response:  # fmt: skip
         token = request.cookies.get(form_cookie) or new_token()
-        page = console.page("sign_in", None, status, token=token, wrong=wrong, name=name, active="")
+        page = console.page("sign_in", None, status, token=token, wrong=wrong, name=name, to=to, active="")
         console.set_cookie(page, form_cookie, token)
         return page
 
     async def ask(request: Request) -> Response:
-        if console.session(request):
-            return RedirectResponse("/", 303)
-        return shown(request)
+        to = page_of_ours(request.query_params.get("next", ""))
+        return RedirectResponse(to, 303) if console.session(request) else shown(request, to)
 
     async def take(request: Request) -> Response:
         try:
@@ -44,24 +49,25 @@ def routes(console: Console) -> list[Route]:
             if not expected or not secrets.compare_digest(expected.encode(), sent.encode()):
                 raise form_refused()
             name, password = given.get("name", "").strip(), given.get("password", "")
+            to = page_of_ours(given.get("next", ""))
             user = await _admitted(console, name, password)
         except TwinlakeError as error:
             return console.error(error, None)
         if user is None:
             journal.warning("a sign-in was refused")  # what stands for a name may be a password
-            return shown(request, 401, WRONG, name)
+            return shown(request, to, 401, WRONG, name)
         journal.info("signed in", user=user.name, role=user.role)
         console.sessions.end(request.cookies.get(console.cookie, ""))
-        to_home = RedirectResponse("/", 303)
-        console.set_cookie(to_home, console.cookie, console.sessions.begin(user, password))
-        to_home.delete_cookie(form_cookie, path="/", secure=console.is_tls, httponly=True, samesite="strict")
-        return to_home
+        there = RedirectResponse(to, 303)
+        console.set_cookie(there, console.cookie, console.sessions.begin(user, password))
+        console.delete_cookie(there, form_cookie)
+        return there
 
     async def leave(request: Request, session: Session) -> Response:
         journal.info("signed out", user=session.user.name)
         console.sessions.end(request.cookies.get(console.cookie, ""))
         away = RedirectResponse("/sign-in", 303)
-        away.delete_cookie(console.cookie, path="/", secure=console.is_tls, httponly=True, samesite="strict")
+        console.delete_cookie(away, console.cookie)
         return away
 
     return [
@@ -69,6 +75,13 @@ def routes(console: Console) -> list[Route]:
         Route("/sign-in", take, methods=["POST"]),
         Route("/sign-out", console.signed_in(leave), methods=["POST"]),
     ]
+
+
+def page_of_ours(wanted: str) -> str:
+    """Where the sign-in leads: the page that was asked for; Home for what a browser may take for another
+    site's address."""
+    is_ours = _PAGE.fullmatch(wanted) and len(wanted) <= LONGEST_PAGE
+    return wanted if is_ours else "/"
 
 
 async def _admitted(console: Console, name: str, password: str) -> User | None:
