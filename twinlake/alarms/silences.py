@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
 from twinlake.alarms.book import Silence
 from twinlake.base.errors import NotFoundError, TwinlakeError
-from twinlake.base.files import SECRET, replace_file
+from twinlake.base.files import SECRET, alone, replace_file
 from twinlake.base.times import parse_moment
 from twinlake.config.settings import Settings
 
@@ -27,17 +28,24 @@ def load(settings: Settings) -> list[Silence]:
 
 def add(settings: Settings, made: Silence, now: datetime) -> None:
     """One more, in place of an earlier one of the same; those that have ended go."""
-    kept = [one for one in load(settings) if one.what != made.what and now < parse_moment(one.until)]
-    _save(settings, [*kept, made])
+    with _alone(settings):
+        kept = [one for one in load(settings) if one.what != made.what and now < parse_moment(one.until)]
+        _save(settings, [*kept, made])
 
 
 def end(settings: Settings, what: str) -> None:
     """NotFoundError where it is not silenced."""
-    known = load(settings)
-    if what not in {one.what for one in known}:
-        names = ", ".join(one.what for one in known) or "nothing"
-        raise NotFoundError(f"{what} is not silenced", f"silenced: {names}", "see `twinlake alarm list`")
-    _save(settings, [one for one in known if one.what != what])
+    with _alone(settings):
+        known = load(settings)
+        if what not in {one.what for one in known}:
+            names = ", ".join(one.what for one in known) or "nothing"
+            raise NotFoundError(f"{what} is not silenced", f"silenced: {names}", "see `twinlake alarm list`")
+        _save(settings, [one for one in known if one.what != what])
+
+
+def _alone(settings: Settings) -> AbstractContextManager[None]:
+    """Two commands in one moment write one after the other; who reads needs no turn."""
+    return alone(_file(settings).with_name(".silences.lock"))
 
 
 def _save(settings: Settings, silences: list[Silence]) -> None:

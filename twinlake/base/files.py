@@ -6,6 +6,7 @@ Knows besides when a disk is full, whoever met it: Python, Java and Rust use the
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -32,6 +33,16 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
     folder. Raises OSError or, of a full disk, FullDiskError, with the old content left as it was."""
     with raising_disk_full(path.parent):
         _replace(path, content, mode)
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """While no other process or thread is in here by this file, in a folder made where it is missing; the
+    kernel lets go with the process."""
+    lock.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with open(lock, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def write_new(files: Mapping[Path, str]) -> None:

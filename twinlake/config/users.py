@@ -8,7 +8,6 @@ bits need no slow hash, and nobody has used them elsewhere.
 
 from __future__ import annotations
 
-import fcntl
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.base.files import replace_file
+from twinlake.base.files import alone, replace_file
 from twinlake.base.passwords import hashed, verify
 
 ANALYST, OPERATOR, ADMIN = "analyst", "operator", "admin"
@@ -156,9 +155,7 @@ def _with(name: str, role: str, password: str) -> User:
 @contextmanager
 def _changing(file: Path) -> Iterator[dict[str, User]]:
     """The users, written as a whole afterwards where they differ; one at a time."""
-    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    with open(file.with_name(".users.lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(file.with_name(".users.lock")):
         users = load(file)
         before = dict(users)
         yield users
