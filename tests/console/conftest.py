@@ -70,6 +70,8 @@ class World:
     now: float = 1_000.0
     asked: list[str] = field(default_factory=list)
     submitted: list[dict[str, Any]] = field(default_factory=list)
+    written: list[dict[str, Any]] = field(default_factory=list)
+    """Of queries that are cancelled, into the audit log."""
     away: bool = False
     masked: Callable[[Any], Any] = lambda told: told
     """What is done to an answer about releases, plans, tables and topics before it is given."""
@@ -86,6 +88,9 @@ class World:
             return self._submit(json.loads(request.content))
         if path == "/jobs":
             return httpx.Response(200, json=self.jobs)
+        if path.startswith("/audit/queries/"):
+            self.written.append({"id": path.split("/")[3], **json.loads(request.content)})
+            return httpx.Response(200, json={})
         if path == "/audit":
             return httpx.Response(200, json=self.masked(self.acts))
         if path == "/releases":

@@ -5,15 +5,22 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
+import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from markupsafe import escape
+from pyarrow import parquet
 
 from tests.console.conftest import Browser
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Services
-from twinlake.console import statement
+from twinlake.console import downloads, statement
 
 SignIn = Callable[[str], Browser]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -26,6 +33,16 @@ ROWS: list[dict[str, Any]] = [
 HEAD = {"columns": COLUMNS, "truncated": False, "release": 3, "stalled": [], "no_report": None}
 
 
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+TYPED = pa.table({
+    "amount": pa.array([Decimal("-12.50"), None, Decimal("1.00")], pa.decimal128(12, 2)),
+    "at": pa.array([NOON, None, NOON], pa.timestamp("us", "UTC")),
+    "lines": pa.array([[{"sku": "a"}], [], None], pa.list_(pa.struct({"sku": pa.string()}))),
+    "tags": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+})  # fmt: skip
+"""What Arrow and Parquet keep and CSV does not."""
+
+
 class Answering:
     """The SQL server, as its client gives its answers."""
 
@@ -33,6 +50,7 @@ class Answering:
         self.asked: list[tuple[Any, ...]] = []
         self.head: dict[str, Any] = dict(HEAD)
         self.error: Exception | None = None
+        self.table = TYPED
 
     def _heard(self, services: Services, *of_statement: Any) -> None:
         self.asked.append((services.sql_user, services.sql_password, *of_statement))
@@ -52,12 +70,22 @@ class Answering:
         rows: Iterator[dict[str, Any]] = iter(ROWS)
         return take(self.head, rows)
 
+    def ask_batches(
+        self, services: Services, sql: str, limit: int, as_of: str | None, take: Any, waiting: Any
+    ) -> Any:
+        self._heard(services, sql, limit, as_of)
+        facts = {"twinlake": json.dumps({"truncated": self.head["truncated"], "release": 3})}
+        table = self.table.replace_schema_metadata(facts)
+        take(table.slice(0, 1).to_reader())  # it broke off, and is asked again
+        return take(table.to_reader(max_chunksize=2))
+
 
 @pytest.fixture
 def sql(monkeypatch: pytest.MonkeyPatch) -> Answering:
     found = Answering()
     monkeypatch.setattr(statement, "ask", found.ask)
-    monkeypatch.setattr(statement, "ask_each", found.ask_each)
+    monkeypatch.setattr(downloads, "ask_each", found.ask_each)
+    monkeypatch.setattr(downloads, "ask_batches", found.ask_batches)
     return found
 
 
@@ -72,7 +100,7 @@ def test_a_statement_is_sent_as_the_person_who_is_signed_in(
     login = ("the-analyst", passwords["analyst"])
     assert sql.asked == [
         (*login, "SELECT 1", statement.SHOWN, "release:3"),
-        (*login, "SELECT 2", statement.MOST_IN_CSV, None),
+        (*login, "SELECT 2", downloads.MOST_IN_CSV, None),
     ]
 
 
@@ -110,6 +138,79 @@ def test_a_csv_that_would_not_be_whole_is_none(signed_in: SignIn, sql: Answering
     answer = signed_in("analyst").send("/query.csv", "/query", sql="SELECT 1")
 
     assert answer.status_code == 400 and "there are more than 100,000" in answer.text
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_a_file_of_too_many_bytes_is_none(
+    signed_in: SignIn, sql: Answering, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(downloads, "MOST_BYTES", 3)
+
+    answer = signed_in("analyst").send(f"/query.{ending}", "/query", sql="SELECT 1")
+
+    assert answer.status_code == 400 and "they are more than 3 bytes" in answer.text
+
+
+@pytest.mark.parametrize("groups", [1, downloads._GROUP_BYTES], ids=["many groups", "one group"])
+def test_a_parquet_file_has_every_value_in_its_type(
+    signed_in: SignIn, sql: Answering, monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
+    monkeypatch.setattr(downloads, "_GROUP_BYTES", groups)
+
+    answer = signed_in("analyst").send("/query.parquet", "/query", sql="SELECT 1", as_of="release:3")
+
+    assert answer.headers["content-disposition"] == 'attachment; filename="twinlake.parquet"'
+    assert parquet.read_table(io.BytesIO(answer.content)).equals(TYPED)
+    assert sql.asked[-1][2:] == ("SELECT 1", downloads.MOST_ROWS, "release:3")
+
+
+def test_an_arrow_file_has_every_value_in_its_type_and_what_is_known_of_them(
+    signed_in: SignIn, sql: Answering
+) -> None:
+    answer = signed_in("analyst").send("/query.arrow", "/query", sql="SELECT 1")
+
+    assert answer.headers["content-disposition"] == 'attachment; filename="twinlake.arrow"'
+    found = pa.ipc.open_file(io.BytesIO(answer.content)).read_all()
+    assert found.equals(TYPED)
+    assert json.loads(found.schema.metadata[b"twinlake"]) == {"truncated": False, "release": 3}
+
+
+def test_what_parquet_has_no_type_for_is_said(signed_in: SignIn, sql: Answering) -> None:
+    sql.table = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+
+    answer = signed_in("analyst").send("/query.parquet", "/query", sql="SELECT 1")
+
+    assert answer.status_code == 400 and "Parquet has no such type" in answer.text
+    assert signed_in("analyst").send("/query.arrow", "/query", sql="SELECT 1").status_code == 200
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_file_that_would_not_be_whole_is_none(signed_in: SignIn, sql: Answering, ending: str) -> None:
+    sql.head["truncated"] = True
+
+    answer = signed_in("analyst").send(f"/query.{ending}", "/query", sql="SELECT 1")
+
+    assert answer.status_code == 400 and "there are more than 1,000,000" in answer.text
+
+
+def test_a_link_fills_the_editor_and_runs_nothing(signed_in: SignIn, sql: Answering) -> None:
+    made = signed_in("analyst")
+    statement_ = "SELECT '<b>&\"ä' AS a\nFROM serve.orders"
+    ran = made.send("/query", "/query", sql=statement_, as_of="release:3")
+    (link,) = re.findall(r'href="(/query\?[^"]+)"', ran.text)
+    asked = len(sql.asked)
+
+    page = made.get(html.unescape(link))
+
+    assert f">\n{escape(statement_)}</textarea>" in page.text
+    assert 'value="release:3"' in page.text and "has not run" in page.text
+    assert len(sql.asked) == asked and 'aria-label="Rows"' not in page.text
+
+
+def test_a_statement_that_is_too_long_has_no_link(signed_in: SignIn, sql: Answering) -> None:
+    page = signed_in("analyst").send("/query", "/query", sql=f"SELECT '{'x' * statement.LONGEST_LINK}'").text
+
+    assert "too long for a link" in page and "/query?" not in page
 
 
 def test_an_error_says_what_why_and_what_to_do_and_the_statement_stays(

@@ -69,7 +69,9 @@ class SqlServer:
         self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
         self.metrics_port = self.metrics_port or free_port()
         self.scratch.mkdir(exist_ok=True)
-        (self.scratch / "password").write_text(hashed("analyst", PASSWORD))
+        lines = [hashed(name, PASSWORD).strip() for name in ("analyst", "ben")]
+        operator = f"{hashed('olga', PASSWORD).strip()}:operator"
+        (self.scratch / "password").write_text("\n".join((*lines, operator, "")))
         (self.scratch / "metrics").write_text(hashed(*SCRAPER))
         arguments = [
             sys.executable, *self.program, "--home", str(self.home),

@@ -24,6 +24,7 @@ from twinlake.base.errors import BusyError, UnreachableError, UsageError
 from twinlake.base.http_errors import Protocol
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services, Settings
+from twinlake.config.users import User
 from twinlake.reading import client, query, wire
 from twinlake.reading.answer import Answers
 from twinlake.reading.followed import Followed
@@ -62,7 +63,8 @@ VALUES: list[tuple[str, Any]] = [
 def door(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """The endpoint over the test's own session."""
     reader = Reader(spark, Path("/none"), Followed, lambda: None)
-    app = query.build_app(reader, lambda: Followed(ready=True), Settings(home=tmp_path), lambda *_: True)
+    user = User(name="analyst", role="analyst", line="")
+    app = query.build_app(reader, lambda: Followed(ready=True), Settings(home=tmp_path), lambda *_: user)
     port = free_port()
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http=Protocol))
     serving = threading.Thread(target=server.run)

@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 
 from twinlake.base.errors import FullDiskError
 from twinlake.base.job import Asker, Run
-from twinlake.base.times import utc_now
+from twinlake.base.times import parse_moment, utc_now
 from twinlake.base.waiting import wait_for
-from twinlake.lake.catalog.audit_log import Act, AuditLog
+from twinlake.lake.catalog.audit_log import Act, AuditLog, read_acts
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
 from twinlake.server.job_models import Params
@@ -159,3 +159,21 @@ def test_the_api_takes_who_and_why_and_shows_the_acts(server: Server) -> None:
     for wrong in ({"via": "telephone"}, {"by": ""}, {"why": "x" * 501}, {"who": "anna"}):
         assert web.post("/jobs", json={**asked, **wrong}).status_code == 400
     assert web.get("/audit", params={"limit": "0"}).status_code == 400
+
+
+def test_who_cancels_a_query_is_written_down_and_read_by_others(server: Server, tmp_path: Path) -> None:
+    app = build_app(server, "secret", lambda: parse_moment("2026-01-31T12:00:00Z"))
+    web = TestClient(app, headers={"Authorization": "Bearer secret"})
+    of = {"user": "ben", "endpoint": "jdbc", "sql": "x" * 400}
+    asked = {**of, "by": "olga", "via": "console", "why": "so"}
+    assert web.post("/audit/queries/0123abcd4567", json=asked).status_code == 200
+
+    (act,) = read_acts(tmp_path)
+    assert act == Act(
+        at="2026-01-31T12:00:00Z", act="cancel", who="olga", via="console", why="so", job="0123abcd4567",
+        what={"kind": "query", "user": "ben", "endpoint": "jdbc", "sql": f'"{"x" * 299}...'},
+        outcome="asked for", ended_at="2026-01-31T12:00:00Z",
+    )  # fmt: skip
+    assert server.audit.open() == []
+    for wrong in ({"endpoint": "ftp"}, {"user": ""}, {"by": ""}):
+        assert web.post("/audit/queries/1", json={**asked, **wrong}).status_code == 400

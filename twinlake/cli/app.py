@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
-    "users": ("users",), "audit": ("audit",), "alarm": ("alarm",),
+    "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

@@ -17,7 +17,7 @@ from twinlake.base.address import LOOPBACK_NAMES
 from twinlake.base.errors import TwinlakeError, refused
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.version import VERSION
-from twinlake.console import audit, home, jobs, plots, query, releases, sign_in, tables, topics
+from twinlake.console import audit, home, jobs, plots, queries, query, releases, sign_in, tables, topics
 from twinlake.console.console import Console
 from twinlake.console.guard import Guard
 from twinlake.console.metrics import Counted
@@ -61,7 +61,7 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         Mount("/static", Static(packages=[("twinlake.console", "static")])),
         *sign_in.routes(console), *home.routes(console), *jobs.routes(console), *query.routes(console),
         *audit.routes(console), *releases.routes(console), *tables.routes(console), *topics.routes(console),
-        *plots.routes(console),
+        *plots.routes(console), *queries.routes(console),
     ]  # fmt: skip
     return Starlette(
         routes=routes,

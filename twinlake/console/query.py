@@ -1,29 +1,37 @@
-"""Query: a statement, its rows as a table or as CSV, with the rights of who is signed in."""
+"""Query: a statement, its rows as a table, a plot or a file, with the rights of who is signed in.
+
+A link that is passed on has the statement in its address. It fills the editor and runs nothing: what runs is
+what somebody has seen and sent.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
+from twinlake.console.console import asked as asked_of
+from twinlake.console.downloads import FORMS, Form, written
 from twinlake.console.sessions import Session
-from twinlake.console.statement import SHOWN, Asked
-
-CSV = "text/csv; charset=utf-8"
+from twinlake.console.statement import SHOWN, Asked, explained, own
+from twinlake.reading.running_client import names as known_names
 
 
 def routes(console: Console) -> list[Route]:
     sent = console.statements.sent
 
     def page(session: Session, asked: Asked, status: int = 200, **more: object) -> Response:
-        shown = {"answer": None, "error": None, "limit": SHOWN, **more}
+        shown = {"answer": None, "error": None, "is_linked": False, "limit": SHOWN, "forms": FORMS, **more}
         return console.page("query", session, status, active="query", asked=asked, **shown)
 
     async def ask(request: Request, session: Session) -> Response:
-        return page(session, Asked())
+        asked = Asked.of(request.query_params)
+        return page(session, asked, is_linked=bool(asked.sql))
 
     async def run(request: Request, session: Session) -> Response:
         asked = Asked.of(request.state.form)
@@ -33,17 +41,34 @@ def routes(console: Console) -> list[Route]:
             return page(session, asked, status_of(error), error=error)
         return page(session, asked, answer=answer)
 
-    async def download(request: Request, session: Session) -> Response:
-        asked = Asked.of(request.state.form)
-        try:
-            pieces = await sent(lambda: statement.as_csv(console.settings, session, asked), session)
-        except TwinlakeError as error:
-            return page(session, asked, status_of(error), error=error)
-        headers = {"Content-Disposition": 'attachment; filename="twinlake.csv"'}
-        return StreamingResponse(pieces, headers=headers, media_type=CSV)
+    def download(ending: str, form: Form) -> Callable[[Request, Session], Awaitable[Response]]:
+        async def send(request: Request, session: Session) -> Response:
+            asked = Asked.of(request.state.form)
+            try:
+                pieces = await sent(lambda: written(console.settings, session, asked, form), session)
+            except TwinlakeError as error:
+                return page(session, asked, status_of(error), error=error)
+            headers = {"Content-Disposition": f'attachment; filename="twinlake.{ending}"'}
+            return StreamingResponse(pieces, headers=headers, media_type=form.media_type)
 
+        return send
+
+    async def names(request: Request, session: Session) -> Response:
+        """What the editor completes; an error as JSON, which it says."""
+        services = own(console.settings, session)
+        try:
+            return JSONResponse(await asked_of(lambda: known_names(services)))
+        except TwinlakeError as error:
+            why = explained(error, session)
+            return JSONResponse(why.to_json(), status_of(why))
+
+    files = [
+        Route(f"/query.{ending}", console.signed_in(download(ending, form)), methods=["POST"])
+        for ending, form in FORMS.items()
+    ]
     return [
         Route("/query", console.signed_in(ask), methods=["GET"]),
         Route("/query", console.signed_in(run), methods=["POST"]),
-        Route("/query.csv", console.signed_in(download), methods=["POST"]),
+        Route("/part/names", console.signed_in(names, is_part=True), methods=["GET"]),
+        *files,
     ]

@@ -1,35 +1,29 @@
-"""Statement: one query of a signed-in person, sent with that person's own login; its rows, or CSV."""
+"""Statement: one query of a signed-in person, sent with that person's own login; its rows."""
 
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 
 from twinlake.base.errors import BusyError, DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.config.settings import Services, Settings
 from twinlake.console.metrics import ConsoleMetrics
-from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
-from twinlake.reading.client import Row, Waiting, ask, ask_each, ask_why
+from twinlake.reading.client import Waiting, ask, ask_why
 from twinlake.reading.quarantined import quarantined
 
 T = TypeVar("T")
 SHOWN = 500
 """Rows of a page."""
-MOST_IN_CSV = 100_000
 AT_ONCE = 8
 LONGEST_SQL = 100_000
-_IN_MEMORY = 4 << 20
-_PIECE = 64 << 10
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+LONGEST_LINK = 6_000
+"""Characters of an address that every browser, and a sign-in on the way, pass on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +34,15 @@ class Asked:
     as_of: str = ""
 
     @classmethod
-    def of(cls, form: dict[str, str]) -> Asked:
+    def of(cls, form: Mapping[str, str]) -> Asked:
         return cls(sql=form.get("sql", "").replace("\r\n", "\n"), as_of=form.get("as_of", "").strip())
+
+    @property
+    def link(self) -> str:
+        """A page with the statement in its editor, which runs nothing; empty where it would be too long."""
+        given = {"sql": self.sql, **({"as_of": self.as_of} if self.as_of else {})}
+        made = f"/query?{urlencode(given)}"
+        return made if self.sql and len(made) <= LONGEST_LINK else ""
 
     def refuse_none(self) -> None:
         if not self.sql.strip():
@@ -52,48 +53,14 @@ class Asked:
 def rows(settings: Settings, session: Session, asked: Asked) -> dict[str, Any]:
     """The SQL server's answer with the first SHOWN rows; `truncated` where there are more."""
     asked.refuse_none()
-    return ask(own(settings, session), asked.sql, SHOWN, asked.as_of or None, _waiting())
-
-
-def as_csv(settings: Settings, session: Session, asked: Asked) -> Iterator[bytes]:
-    """All rows, whole before the first piece is given; UsageError where there are more than MOST_IN_CSV."""
-    asked.refuse_none()
-    services = own(settings, session)
-    file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
-
-    def take(head: dict[str, Any], found: Iterator[Row]) -> None:
-        if head["truncated"]:
-            raise UsageError(
-                "the rows were not written", f"there are more than {MOST_IN_CSV:,}",
-                "ask for fewer; `twinlake query --json` and JDBC give any number",
-            )  # fmt: skip
-        file.seek(0)  # of an answer that broke off, and is asked for again
-        file.truncate()
-        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-        try:
-            writer = csv.writer(text)
-            writer.writerow([_harmless(column["name"]) for column in head["columns"]])
-            is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
-            for row in found:
-                values = zip(row.values(), is_number, strict=True)
-                writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])
-        finally:
-            text.detach()  # or the file would be closed with it
-
-    try:
-        ask_each(services, asked.sql, MOST_IN_CSV, asked.as_of or None, take, _waiting())
-        file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    return _pieces(file)
+    return ask(own(settings, session), asked.sql, SHOWN, asked.as_of or None, patient())
 
 
 def explain(
     settings: Settings, session: Session, table: str, key: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """The records behind the row of this key, as `twinlake explain` has them."""
-    return ask_why(own(settings, session), table, key, None, _waiting())
+    return ask_why(own(settings, session), table, key, None, patient())
 
 
 def quarantine(
@@ -102,7 +69,7 @@ def quarantine(
     """What a topic has in quarantine, as `twinlake quarantine` has it; `topic` has its name and `views`."""
     name, views = topic["name"], topic["views"]
     return quarantined(
-        own(settings, session), name, views["quarantine"], views["replayed"], samples, waiting=_waiting()
+        own(settings, session), name, views["quarantine"], views["replayed"], samples, waiting=patient()
     )
 
 
@@ -125,7 +92,7 @@ class Statements:
                     raise explained(error, session) from error
 
 
-def explained(error: Exception, session: Session) -> Exception:
+def explained(error: TwinlakeError, session: Session) -> TwinlakeError:
     """What a person has to know who is signed in here and was refused there."""
     if isinstance(error, UsageError) and error.what == "the request was refused":
         return DeniedError(
@@ -142,7 +109,9 @@ def own(settings: Settings, session: Session) -> Services:
     return replace(settings.services(), sql_user=session.user.name, sql_password=session.password)
 
 
-def _waiting() -> Waiting:
+def patient() -> Waiting:
+    """A server that is away is asked again; one that nobody starts is not."""
+
     def gone() -> None:
         raise UnreachableError(
             "the SQL server does not answer", "nobody listens at its address",
@@ -150,14 +119,3 @@ def _waiting() -> Waiting:
         )  # fmt: skip
 
     return Waiting(say=lambda text: None, check=gone)
-
-
-def _harmless(text: str) -> str:
-    """What a spreadsheet would run as a formula begins with an apostrophe; values come from anybody."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE):
-            yield piece

@@ -80,6 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     slots = share_slots(spark)
+    from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
@@ -87,6 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports
+    from twinlake.reading.running import RunningStatements
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
@@ -99,12 +101,12 @@ def main(arguments: list[str] | None = None) -> int:
     def followed() -> Followed:
         return follower.followed
 
-    def admits(user: str, password: str) -> bool:
+    def admits(user: str, password: str) -> users.User | None:
         try:
-            return users.admitted(given.password_file, user, password) is not None
+            return users.admitted(given.password_file, user, password)
         except UsageError as error:
             journal.error("nobody is let in", why=str(error))
-            return False
+            return None
 
     past = PastTables(spark, settings.lake)
     reader = Reader(
@@ -128,7 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     endpoint = start_endpoint(given, found)
-    _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries), given.port)
+    running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
+    _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries, running), given.port)
     if endpoint:
         endpoint.stop()
     watch.stop()
@@ -219,6 +222,13 @@ def share_slots(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
     context: Any = spark.sparkContext._jsc
     return jvm.twinlake.reading.FairSlots.share(context.sc())
+
+
+def know_running(spark: SparkSession) -> Any:
+    """From now on it is known whose the tasks are. The RunningStatements."""
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc
+    return jvm.twinlake.reading.RunningStatements.of(context.sc())
 
 
 def open_jdbc(spark: SparkSession) -> Any:

@@ -93,7 +93,19 @@ def ask_arrow(
     services: Services, sql: str, limit: int, as_of: str | None = None, waiting: Waiting = PATIENT
 ) -> pa.Table:
     """The same rows as Arrow; what is known of them is in the schema's metadata."""
-    return _ask(services, "query", _statement(sql, limit, as_of), _arrow, waiting, wire.ARROW)
+
+    def take(stream: pa.RecordBatchReader) -> pa.Table:
+        return stream.read_all()
+
+    return ask_batches(services, sql, limit, as_of, take, waiting)
+
+
+def ask_batches(
+    services: Services, sql: str, limit: int, as_of: str | None,
+    take: Callable[[pa.RecordBatchReader], T], waiting: Waiting = PATIENT,
+) -> T:  # fmt: skip
+    """The same for `take`, which reads them as they come; again from the first where they broke off."""
+    return _ask(services, "query", _statement(sql, limit, as_of), _arrow(take), waiting, wire.ARROW)
 
 
 def ask_why(
@@ -279,14 +291,17 @@ def _bounded(answer: httpx.Response, most: int | None = MOST_TEXT) -> Iterator[b
         ) from error
 
 
-def _arrow(answer: httpx.Response) -> pa.Table:
-    import pyarrow as pa
+def _arrow(take: Callable[[pa.RecordBatchReader], T]) -> Callable[[httpx.Response], T]:
+    def read(answer: httpx.Response) -> T:
+        import pyarrow as pa
 
-    body = io.BufferedReader(_Body(_bounded(answer, MOST_ARROW)))
-    with pa.ipc.open_stream(pa.PythonFile(body, "r")) as stream:
-        found = stream.read_all()
-    body.read()  # without its end it is not whole
-    return found
+        body = io.BufferedReader(_Body(_bounded(answer, MOST_ARROW)))
+        with pa.ipc.open_stream(pa.PythonFile(body, "r")) as stream:
+            found = take(stream)
+        body.read()  # without its end it is not whole
+        return found
+
+    return read
 
 
 class _Body(io.RawIOBase):

@@ -7,7 +7,6 @@ request needs the header X-Twinlake-Query and a loopback Host. One statement, a 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageE
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.strict import Strict
 from twinlake.config.settings import Settings
+from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, wire
 from twinlake.reading.answer import STOPPED
@@ -38,6 +38,7 @@ from twinlake.reading.followed import Followed
 from twinlake.reading.metrics import Queries, Statement
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
+from twinlake.reading.running import Client, Running, RunningStatements
 from twinlake.spark.session import is_jvm_lost
 
 journal = structlog.get_logger(__name__)
@@ -95,7 +96,7 @@ class QueryQueue:
         self._over: list[Turn] = []
 
     @asynccontextmanager
-    async def one(self, request: Request) -> AsyncIterator[Turn]:
+    async def one(self, request: Client) -> AsyncIterator[Turn]:
         """BusyError when none is free in time; a client that has left gives up its place."""
         if self._free.locked():
             self._waiting += 1
@@ -132,7 +133,7 @@ class QueryQueue:
         """How many were cancelled lately; instead of one that goes on for all that, another has to end."""
         return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
 
-    async def _wait(self, request: Request) -> None:
+    async def _wait(self, request: Client) -> None:
         waiting = asyncio.ensure_future(self._free.acquire())
         until = self._clock() + WAIT_S
         while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
@@ -162,7 +163,7 @@ class Guard:
     It is not a middleware of Starlette's own class: behind one of those nobody sees that a client has left.
     """
 
-    def __init__(self, app: ASGIApp, admits: Callable[[str, str], bool]) -> None:
+    def __init__(self, app: ASGIApp, admits: Callable[[str, str], User | None]) -> None:
         self._app = app
         self._admits = admits
 
@@ -180,13 +181,21 @@ class Guard:
         with suppress(HTTPException):  # it is no Basic authorization at all
             given = await BASIC(request)
             asked = (given.username, given.password) if given else ("", "")
-            if await run_in_threadpool(self._admits, *asked):
-                return None
+            if user := await run_in_threadpool(self._admits, *asked):
+                request.state.user = user
+                return _without_header(request)
         unknown = UsageError(
             "the request was refused", "its user or password is missing or wrong",
             "take sql_user and sql_password from services.json",
         )  # fmt: skip
         return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
+
+
+def _without_header(request: Request) -> JSONResponse | None:
+    if request.method != "POST" or request.headers.get(wire.HEADER) == "1":
+        return None
+    why = "it has no header X-Twinlake-Query: 1"
+    return error_response(403, UsageError("the query was refused", why, "send that header"))
 
 
 class Sent(StreamingResponse):
@@ -229,15 +238,18 @@ def build_app(
     reader: Reader,
     followed: Callable[[], Followed],
     settings: Settings,
-    admits: Callable[[str, str], bool],
+    admits: Callable[[str, str], User | None],
     broken: Callable[[], TwinlakeError | None] = lambda: None,
     queries: Queries | None = None,
+    running: RunningStatements | None = None,
 ) -> FastAPI:
-    """Status, query and the reports of plans; `admits` judges user and password for all but the first.
+    """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
+    first.
 
-    `broken` says why the process is about to end, `queries` counts how statements end.
+    `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
+    that have not.
     """
-    queries = queries or Queries()
+    queries, running = queries or Queries(), running or RunningStatements()
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -266,15 +278,12 @@ def build_app(
             "no_report": reader.no_report(),
         }
 
-    async def in_turn(request: Request, answer: Callable[[threading.Event], Response]) -> Response:
-        if request.headers.get(wire.HEADER) != "1":
-            why = "it has no header X-Twinlake-Query: 1"
-            return error_response(403, UsageError("the query was refused", why, "send that header"))
-        with queries.one() as statement:
-            return await answered(request, answer, statement)
+    async def in_turn(request: Request, text: str, answer: Callable[[Running], Response]) -> Response:
+        with queries.one() as statement, running.one(request.state.user.name, text) as one:
+            return await answered(Client(request, one), answer, statement)
 
     async def answered(
-        request: Request, answer: Callable[[threading.Event], Response], statement: Statement
+        client: Client, answer: Callable[[Running], Response], statement: Statement
     ) -> Response:
         if not (now := followed()).ready:
             if now.error:
@@ -282,15 +291,16 @@ def build_app(
                 raise BusyError(what, now.error, remedy)
             statement.is_refused = True
             return _starting("it has not read yet what is live")
-        left = threading.Event()
-        async with turns.one(request) as turn:
+        one = client.statement
+        async with turns.one(client) as turn:
             statement.begins()
-            reading = asyncio.get_running_loop().run_in_executor(statements, answer, left)
+            one.has_begun = True
+            reading = asyncio.get_running_loop().run_in_executor(statements, answer, one)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
                 turns.look(turn)
-                statement.has_left = statement.has_left or await request.is_disconnected()
+                statement.has_left = statement.has_left or await client.request.is_disconnected()
                 if turn.is_over or statement.has_left:
-                    left.set()
+                    one.left.set()
             if turn.is_over and reading.exception():
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
                 raise BusyError(STOPPED, why, "ask again later")
@@ -304,8 +314,8 @@ def build_app(
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
-        def answer(left: threading.Event) -> Response:
-            found = reader.answer(asked.sql, asked.limit, left, asked.as_of)
+        def answer(one: Running) -> Response:
+            found = reader.answer(asked.sql, asked.limit, one.left, asked.as_of, one.tag)
             try:
                 if request.headers.get("accept") == wire.ARROW:
                     return Sent(found.arrow(), found.close, longest_s, wire.ARROW)
@@ -314,12 +324,30 @@ def build_app(
                 found.close()
                 raise
 
-        return await in_turn(request, answer)
+        return await in_turn(request, asked.sql, answer)
 
     @app.post("/explain")
     async def why(asked: AskedWhy, request: Request) -> Response:
         question = Question(table=asked.table, key=asked.key, as_of=asked.as_of)
-        return await in_turn(request, lambda left: JSONResponse(reader.explain(question, left)))
+
+        def answer(one: Running) -> Response:
+            return JSONResponse(reader.explain(question, one.left, one.tag))
+
+        return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
+
+    @app.get("/names")
+    def names() -> dict[str, Any]:
+        """What an editor completes."""
+        return reader.names()
+
+    @app.get("/queries")
+    def listed(request: Request) -> list[dict[str, Any]]:
+        """What runs: one's own; of who acts, everybody's."""
+        return running.listed(request.state.user)
+
+    @app.post("/queries/{id}/cancel")
+    def cancel(id: str, request: Request) -> dict[str, Any]:
+        return running.end(id, request.state.user)
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:

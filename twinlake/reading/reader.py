@@ -6,6 +6,7 @@ interrupted. A short one finds a task slot beside long ones: see `java/twinlake/
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -64,13 +65,15 @@ class Reader:
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
 
-    def answer(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> Answer:
+    def answer(
+        self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None
+    ) -> Answer:
         """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
         with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
         then) which release, at which position, and what was computed from the log.
 
-        `left` is set when nobody waits for the answer any more. UsageError says what is wrong with the
-        statement. The answer is to be closed.
+        `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. UsageError
+        says what is wrong with the statement. The answer is to be closed.
         """
 
         def read() -> Answer:
@@ -82,7 +85,7 @@ class Reader:
             found.known |= {"release": release, **freshness, **past}
             return found
 
-        return self._in_words(lambda: self._in_time(left, read))
+        return self._in_words(lambda: self._in_time(left, read, tag))
 
     def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The same, its rows in memory: for few of them."""
@@ -97,14 +100,21 @@ class Reader:
         """An answer as JSON, in pieces; UsageError, at once, for what cannot be shown."""
         return self._in_words(answer.json)
 
-    def explain(self, asked: Question, left: threading.Event) -> dict[str, Any]:
+    def explain(self, asked: Question, left: threading.Event, tag: str | None = None) -> dict[str, Any]:
         """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
         if self._past is None:
             raise UsageError("the question was refused", "nobody reads tables as they were here")
         past = self._past
-        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked)))
+        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked), tag))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
         return {**found, **self._freshness(views)}
+
+    def names(self) -> dict[str, Any]:
+        """What readers may read, as one release has it: `schemas`, and of `serve` the `tables`, each with its
+        `columns`, of which each has a `name` and a `type`."""
+        listing = self._spark._jvm.twinlake.reading.Listing  # type: ignore[union-attr]
+        found: dict[str, Any] = json.loads(listing.names(self._spark._jsparkSession))
+        return found
 
     def unending(self, for_s: float) -> int:
         """How many statements were cancelled so many seconds ago and go on: what computes without a look at
@@ -170,8 +180,8 @@ class Reader:
         there = "see what there is with SHOW VIEWS IN serve; a topic has its views once its log is opened"
         return UsageError("the query failed", why, f"{there}, see `twinlake status`")
 
-    def _in_time(self, left: threading.Event, work: Callable[[], T]) -> T:
-        with self._ended_in_time(left) as late:
+    def _in_time(self, left: threading.Event, work: Callable[[], T], tag: str | None) -> T:
+        with self._ended_in_time(left, tag or f"query-{uuid4().hex}") as late:
             try:
                 return work()
             except Exception as error:
@@ -196,9 +206,9 @@ class Reader:
                 yield {"as_of": {"asked": as_of, **summary}}
 
     @contextmanager
-    def _ended_in_time(self, left: threading.Event) -> Iterator[threading.Event]:
+    def _ended_in_time(self, left: threading.Event, tag: str) -> Iterator[threading.Event]:
         """Cancels what this thread does when nobody waits for it, or too long; the event says so."""
-        context, tag = self._spark.sparkContext, f"query-{uuid4().hex}"
+        context = self._spark.sparkContext
         late, ended = threading.Event(), threading.Event()
 
         def watch() -> None:

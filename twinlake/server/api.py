@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.job import Asker, Via
 from twinlake.base.strict import Plain
+from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.base.version import VERSION
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.open_lake import OpenLake
@@ -29,6 +30,7 @@ MOST_WAITS = 20
 """More are answered at once: the threads that wait are those that everybody else needs, too."""
 LARGEST_BODY = 4 << 20
 MOST_ACTS = 10_000
+LONGEST_SQL = 10_000
 TOKEN = "take api_token from the lake server's services.json; for an Airflow elsewhere see docs/airflow.md"
 
 
@@ -68,7 +70,15 @@ class NewJob(Asked):
     key: str | None = Field(default=None, min_length=1, max_length=300)
 
 
-def build_app(server: Served, token: str) -> FastAPI:
+class CancelledQuery(Asked):
+    """What the SQL server says of a query that is to end."""
+
+    user: Person
+    endpoint: Literal["http", "jdbc"]
+    sql: str = Field(max_length=LONGEST_SQL)
+
+
+def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
     # the one added last is asked first: an unauthenticated body is not read
@@ -134,6 +144,13 @@ def build_app(server: Served, token: str) -> FastAPI:
     def audit(limit: Annotated[Digits, Query(ge=1, le=MOST_ACTS)] = 100) -> list[dict[str, Any]]:
         """Who asked for what, by which way and why, and how it ended; the newest acts first."""
         return [act.to_json() for act in server.audit.acts()[:limit]]
+
+    @app.post("/audit/queries/{id}")
+    def query_cancelled(id: Annotated[str, Path(max_length=100)], asked: CancelledQuery) -> dict[str, Any]:
+        """Writes down that somebody cancels another's query; the SQL server, which does it, looks for it."""
+        of = {"user": asked.user, "endpoint": asked.endpoint, "sql": asked.sql}
+        server.audit.query_cancelled(id, of, asked.asker(), format_moment(now()))
+        return {"id": id}
 
     read_routes.install(app, lambda: server.lake)
     return app

@@ -107,6 +107,11 @@ class LakeClient:
         found: list[dict[str, Any]] = self._ask("GET", "/audit", params={"limit": limit})
         return found
 
+    def query_cancelled(self, query: Mapping[str, Any], asker: Asker | None = None) -> None:
+        """Has it written down that this query, as the SQL server lists it, is cancelled."""
+        of = {name: query[name] for name in ("user", "endpoint", "sql")}
+        self._ask("POST", f"/audit/queries/{_checked(query['id'])}", json={**of, **self._who(asker)})
+
     def cancel(self, id: str, asker: Asker | None = None) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
 

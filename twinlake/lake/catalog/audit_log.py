@@ -40,6 +40,8 @@ ROUTINE = ("due", "check")
 DECIDES = ("repair", "unwitnessed")
 """With these it changes what readers see, or what a gate lets pass, whatever else it is."""
 CANCEL = "cancel"
+QUERY = "query"
+"""What is cancelled where that is no job: `job` is then the query's id."""
 ABOUT = ("table", "topic", "name")
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
@@ -108,6 +110,15 @@ class AuditLog:
         self._ask(Act(
             at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=of, job=job.id,
             attempt=job.attempt, outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def query_cancelled(self, id: str, of: Mapping[str, Any], asker: Asker, at: str) -> None:
+        """Somebody wants a query of somebody else's to end; `of` is what is known of it. On return it is
+        written down; FullDiskError where there is no room."""
+        what = {"kind": QUERY, **{name: _short(value) for name, value in of.items()}}
+        self._ask(Act(
+            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=id,
+            outcome="asked for", ended_at=at,
         ))  # fmt: skip
 
     def ended(self, job: Job) -> None:

@@ -1,8 +1,12 @@
 package twinlake.reading;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -18,7 +22,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * What a reader's tool is shown of the catalog: `serve` and the releases' schemas, as one release has them. Schemas
  * that only views read (watermarks, points in time) and Spark's own `default`, which is empty, are not in it.
  */
-final class Listing {
+public final class Listing {
+  private static final ObjectMapper JSON = new ObjectMapper();
+
   private final SessionState state;
   private final SessionCatalog catalog;
 
@@ -29,6 +35,19 @@ final class Listing {
 
   static boolean isListed(String schema) {
     return schema.equals("serve") || schema.matches("release_\\d+");
+  }
+
+  /** As JSON, what an editor completes: `schemas`, and of `serve` the `tables` with name and type of each column. */
+  public static String names(SparkSession session) throws JsonProcessingException {
+    Listing listing = new Listing(session);
+    List<Map<String, Object>> tables = listing.views("serve", null).stream().map(Listing::table).toList();
+    return JSON.writeValueAsString(Map.of("schemas", listing.schemas(null), "tables", tables));
+  }
+
+  private static Map<String, Object> table(CatalogTable view) {
+    List<Map<String, String>> columns = Arrays.stream(view.schema().fields())
+        .map(one -> Map.of("name", one.name(), "type", one.dataType().simpleString())).toList();
+    return Map.of("name", view.identifier().table(), "columns", columns);
   }
 
   List<String> schemas(String pattern) {

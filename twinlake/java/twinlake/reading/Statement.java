@@ -20,14 +20,19 @@ import org.apache.spark.sql.internal.SQLConf;
  * that client leaves, and the statement ends.
  */
 final class Statement extends SparkExecuteStatementOperation {
+  /** Standard SQL's state of what somebody, or a limit, has ended. */
+  static final String CANCELLED = "57014";
   private static final long LOOK_MS = 1_000;
 
   private final boolean isWaitedFor;
   private final long serversLimitS;
+  private final String text;
+  private final long startedMs = System.currentTimeMillis();
 
   Statement(SparkSession session, HiveSession parent, String text, Map<String, String> settings, boolean isAsync, long limitS) {
     super(session, parent, text, settings, true, limitS);
     isWaitedFor = !isAsync;
+    this.text = text;
     long most = (long) ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf()
         .getConf(SQLConf.THRIFTSERVER_QUERY_TIMEOUT());
     serversLimitS = most > 0 && (limitS <= 0 || most < limitS) ? most : 0;
@@ -35,6 +40,7 @@ final class Statement extends SparkExecuteStatementOperation {
 
   @Override
   public void runInternal() {
+    RunningStatements.begins(this);
     try {
       super.runInternal();
       if (isWaitedFor) {
@@ -77,6 +83,12 @@ final class Statement extends SparkExecuteStatementOperation {
     super.setOperationException(ReportedError.of(failed));
   }
 
+  @Override
+  public void close() {
+    RunningStatements.ended(this);
+    super.close();
+  }
+
   /** A driver says itself that its own limit has passed; of the server's it knows nothing. */
   @Override
   public synchronized void timeoutCancel() {
@@ -84,14 +96,39 @@ final class Statement extends SparkExecuteStatementOperation {
       super.timeoutCancel();
       return;
     }
-    super.setOperationException(new ReportedError("the query was stopped", "it ran longer than " + serversLimitS + " s",
-        "ask for less, or set jdbc_seconds in [limits] of twinlake.toml", "57014"));
+    end(new ReportedError("the query was stopped", "it ran longer than " + serversLimitS + " s",
+        "ask for less, or set jdbc_seconds in [limits] of twinlake.toml", CANCELLED));
+  }
+
+  /** Its client gets this error; false where it has ended already. */
+  synchronized boolean end(ReportedError why) {
+    if (getStatus().getState().isTerminal()) {
+      return false;
+    }
+    super.setOperationException(why);
     try {
       setState(OperationState.ERROR);
     } catch (HiveSQLException ended) {
-      return;
+      return false;
     }
     cleanup();
-    HiveThriftServer2.eventManager().onStatementTimeout(statementId());
+    HiveThriftServer2.eventManager().onStatementTimeout(statementId()); // as JdbcOutcomes counts what is stopped
+    return true;
+  }
+
+  boolean isComputed() {
+    return !getStatus().getState().isTerminal();
+  }
+
+  String user() {
+    return getParentSession().getUserName();
+  }
+
+  String text() {
+    return text;
+  }
+
+  long startedMs() {
+    return startedMs;
   }
 }

@@ -1,0 +1,175 @@
+"""Downloads: all rows of a statement as CSV, Parquet or Arrow; whole, or not at all.
+
+They go through a file that has no name: in memory as long as it is small, on the disk of temporary files as
+far as MOST_BYTES. Parquet and Arrow keep every type as the SQL server has it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from twinlake.base.errors import UsageError
+from twinlake.config.settings import Services, Settings
+from twinlake.console.pages import cell_text
+from twinlake.console.sessions import Session
+from twinlake.console.statement import Asked, own, patient
+from twinlake.reading import wire
+from twinlake.reading.client import Row, ask_batches, ask_each
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_IN_CSV = 100_000
+MOST_ROWS = 1_000_000
+"""Of Parquet and Arrow."""
+MOST_BYTES = 256 << 20
+"""Of a file, whatever its form."""
+_GROUP_BYTES = 16 << 20
+"""Rows of a group of Parquet, as Arrow, are in memory at once."""
+_IN_MEMORY = 4 << 20
+_PIECE = 64 << 10
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_SMALLER = "ask for fewer rows or columns; `twinlake query --json` and JDBC give any number"
+
+
+def as_csv(services: Services, asked: Asked, file: IO[bytes]) -> None:
+    def take(head: dict[str, Any], found: Iterator[Row]) -> None:
+        _refuse_more(head["truncated"], MOST_IN_CSV)
+        _begin(file)
+        text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        try:
+            writer = csv.writer(text)
+            writer.writerow([_harmless(column["name"]) for column in head["columns"]])
+            is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
+            for row in found:
+                values = zip(row.values(), is_number, strict=True)
+                writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])
+                _refuse_large(file)
+        finally:
+            text.detach()  # or the file would be closed with it
+
+    ask_each(services, asked.sql, MOST_IN_CSV, asked.as_of or None, take, patient())
+
+
+def as_arrow(services: Services, asked: Asked, file: IO[bytes]) -> None:
+    def take(stream: pa.RecordBatchReader) -> None:
+        import pyarrow as pa
+
+        _refuse_more(_facts(stream)["truncated"], MOST_ROWS)
+        _begin(file)
+        with pa.ipc.new_file(file, stream.schema) as writer:
+            for batch in stream:
+                writer.write_batch(batch)
+                _refuse_large(file)
+
+    ask_batches(services, asked.sql, MOST_ROWS, asked.as_of or None, take, patient())
+
+
+def as_parquet(services: Services, asked: Asked, file: IO[bytes]) -> None:
+    def take(stream: pa.RecordBatchReader) -> None:
+        from pyarrow.parquet import ParquetWriter
+
+        _refuse_more(_facts(stream)["truncated"], MOST_ROWS)
+        _begin(file)
+        with ParquetWriter(file, stream.schema) as writer:
+            for group in _groups(stream):
+                writer.write_table(group)
+                _refuse_large(file)
+
+    def take_known(stream: pa.RecordBatchReader) -> None:
+        import pyarrow as pa
+
+        try:
+            take(stream)
+        except pa.ArrowNotImplementedError as error:
+            raise UsageError(
+                "the rows were not written", f"Parquet has no such type: {error}",
+                "select that column as text: cast(... AS string); or take Arrow",
+            ) from error  # fmt: skip
+
+    ask_batches(services, asked.sql, MOST_ROWS, asked.as_of or None, take_known, patient())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """One that a person may choose; `write` puts all rows into a file, again from its begin where the SQL
+    server has died on the way."""
+
+    name: str
+    media_type: str
+    write: Callable[[Services, Asked, IO[bytes]], None]
+
+
+FORMS = {
+    "csv": Form(name="CSV", media_type="text/csv; charset=utf-8", write=as_csv),
+    "parquet": Form(name="Parquet", media_type="application/vnd.apache.parquet", write=as_parquet),
+    "arrow": Form(name="Arrow", media_type="application/vnd.apache.arrow.file", write=as_arrow),
+}
+"""By the end of the file's name."""
+
+
+def written(settings: Settings, session: Session, asked: Asked, form: Form) -> Iterator[bytes]:
+    """The file in pieces, whole before the first of them; UsageError where there are more rows or bytes than
+    may be."""
+    asked.refuse_none()
+    file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
+    try:
+        form.write(own(settings, session), asked, file)
+        file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return _pieces(file)
+
+
+def _begin(file: IO[bytes]) -> None:
+    """It may hold what came of an answer that broke off, and was asked for again."""
+    file.seek(0)
+    file.truncate()
+
+
+def _facts(stream: pa.RecordBatchReader) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stream.schema.metadata[wire.METADATA.encode()])
+    return found
+
+
+def _groups(stream: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    kept, size = list[pa.RecordBatch](), 0
+    for batch in stream:
+        kept.append(batch)
+        size += batch.nbytes
+        if size >= _GROUP_BYTES:
+            yield pa.Table.from_batches(kept, stream.schema)
+            kept, size = [], 0
+    if kept:
+        yield pa.Table.from_batches(kept, stream.schema)
+
+
+def _refuse_more(is_truncated: bool, most: int) -> None:
+    if is_truncated:
+        raise UsageError("the rows were not written", f"there are more than {most:,}", _SMALLER)
+
+
+def _refuse_large(file: IO[bytes]) -> None:
+    if file.tell() > MOST_BYTES:
+        raise UsageError("the rows were not written", f"they are more than {MOST_BYTES:,} bytes", _SMALLER)
+
+
+def _harmless(text: str) -> str:
+    """What a spreadsheet would run as a formula begins with an apostrophe; values come from anybody."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(_PIECE):
+            yield piece

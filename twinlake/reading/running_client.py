@@ -1,0 +1,71 @@
+"""Client of what the SQL server says of itself: what runs, and names; ends a query. Needs no Spark."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx
+
+from twinlake.base.errors import NotFoundError, TwinlakeError, UnreachableError, error_of
+from twinlake.config.settings import Services
+from twinlake.reading import wire
+
+LONGEST_S = 30.0
+_LOGS = "see `twinlake status` and `twinlake logs sql`"
+
+
+def running(services: Services) -> list[dict[str, Any]]:
+    """What `sql_user` sees, the oldest first; see `reading/running.py`."""
+    found: list[dict[str, Any]] = _asked(services, "GET", "/queries")
+    return found
+
+
+def names(services: Services) -> dict[str, Any]:
+    """The schemas, tables and columns that `sql_user` may read; see `Reader.names`."""
+    found: dict[str, Any] = _asked(services, "GET", "/names")
+    return found
+
+
+def find(services: Services, id: str) -> dict[str, Any]:
+    """One of them; NotFoundError where it has ended, or there was none."""
+    known = (one for one in running(services) if one["id"] == id)
+    if (found := next(known, None)) is None:
+        raise _gone(id)
+    return found
+
+
+def end(services: Services, id: str) -> dict[str, Any]:
+    """Ends it, and returns it as it was; one of somebody else's has to be in the audit log by then."""
+    if not re.fullmatch(r"[0-9a-f]+", id):  # nothing else is reached by a path
+        raise _gone(id)
+    found: dict[str, Any] = _asked(services, "POST", f"/queries/{id}/cancel")
+    return found
+
+
+def _asked(services: Services, method: str, path: str) -> Any:
+    if not services.sql_url:
+        raise UnreachableError(
+            "the SQL server is not running", "it has no address", "start it with `twinlake up`"
+        )
+    try:
+        answer = httpx.request(
+            method, services.sql_url + path, auth=services.reader, headers={wire.HEADER: "1"},
+            timeout=LONGEST_S, trust_env=False,
+        )  # fmt: skip
+        found = answer.json()
+    except httpx.HTTPError as error:
+        why = f"{services.sql_url}: {error or type(error).__name__}"
+        raise UnreachableError("the SQL server does not answer", why, _LOGS) from error
+    except ValueError as error:
+        what = f"the SQL server answered {answer.status_code}"
+        raise TwinlakeError(what, answer.text[:300], _LOGS) from error
+    if not answer.is_success:
+        raise error_of(found if isinstance(found, dict) else {"what": f"it answered {answer.status_code}"})
+    return found
+
+
+def _gone(id: str) -> NotFoundError:
+    return NotFoundError(
+        f"no query {id!r} is running", "it has ended, or there was none", "see `twinlake queries`"
+    )
