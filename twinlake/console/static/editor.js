@@ -70,22 +70,26 @@ function editing(area) {
   const list = document.getElementById(area.dataset.completions);
   const said = document.getElementById(area.dataset.said);
   let names = null;
+  let loading = null;
   let shown = { from: 0, options: [] };
   let chosen = -1;
   let taking = false;
 
-  async function load() {
-    if (names) return;
-    names = { schemas: [], tables: [] };
+  async function fetched() {
     try {
       const answer = await fetch("/part/names", { cache: "no-store", redirect: "error", signal: AbortSignal.timeout(20000) });
       if (answer.ok) {
         names = await answer.json();
         moments();
-      } else said.textContent = "Names are not completed: " + (await answer.json()).what;
+      } else said.textContent = "Names are not completed: " + (answer.status === 401 ? "sign in again" : (await answer.json()).what);
     } catch (error) {
-      names = null; // asked for again with the next key
+      loading = null; // asked for again with the next key
     }
+  }
+
+  function load() {
+    loading ??= fetched();
+    return loading;
   }
 
   function moments() {
@@ -120,8 +124,9 @@ function editing(area) {
   }
 
   async function open(isAsked) {
+    const typed = area.value;
     await load();
-    if (!names || document.activeElement !== area) return;
+    if (!names || document.activeElement !== area || area.value !== typed) return;
     shown = suggestions(area.value, area.selectionStart, names);
     close();
     if (!shown.options.length) {

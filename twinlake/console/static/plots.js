@@ -3,19 +3,19 @@
 
 const EVERY_MS = 60000;
 const OLD_MS = 180000;
-const HEIGHT = 200;
-const COLOURS = 8;
+export const HEIGHT = 200;
+export const COLOURS = 8;
 
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
-const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
-const hour = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" });
+export const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
+export const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+export const hour = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
+export const day = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" });
 
 const at = (seconds) => new Date(seconds * 1000);
-const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // A value between two gaps is no line: it is a point.
-function alone(plot, number) {
+export function alone(plot, number) {
   const values = plot.data[number];
   const found = [];
   for (let i = 0; i < values.length; i++) {
@@ -73,7 +73,7 @@ function inWords(plot) {
   return plot.title + "; last values: " + (lasts.join(", ") || "none");
 }
 
-function add(parent, kind, text, className) {
+export function add(parent, kind, text, className) {
   const made = document.createElement(kind);
   if (text) made.textContent = text;
   if (className) made.className = className;
