@@ -42,7 +42,8 @@ ROWS = [
 ANSWER = {"columns": COLUMNS, "rows": ROWS, "truncated": True, "release": 3, "stalled": [], "no_report": None}
 RUNS = {
     "id": "0123abcd4567", "user": "admin", "endpoint": "http", "state": "running",
-    "sql": f"SELECT '{HOSTILE}'", "started_at": "2026-01-31T11:58:30Z", "seconds": 90.0, "memory_bytes": 7 << 20,
+    "sql": f"SELECT '{HOSTILE}'", "started_at": "2026-01-31T11:58:30Z", "seconds": 90.0,
+    "memory_bytes": 7 << 20,
 }  # fmt: skip
 
 
