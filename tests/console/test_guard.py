@@ -72,12 +72,12 @@ def test_a_form_of_another_page_is_refused(
     answers = [
         made.client.post(path, data=sent, headers=headers)
         for path in (
-            "/jobs/j1/cancel", "/query", "/query.csv", "/sign-out", "/releases/3/rollback",
-            f"/plans/{release_answers.PLAN.id}/promote",
+            "/jobs/j1/cancel", "/query", "/query.csv", "/query.parquet", "/query.arrow", "/queries/0/cancel",
+            "/sign-out", "/releases/3/rollback", f"/plans/{release_answers.PLAN.id}/promote",
         )
     ]  # fmt: skip
 
-    assert [answer.status_code for answer in answers] == [403] * 6
+    assert [answer.status_code for answer in answers] == [403] * 9
     assert world.asked == [] and made.get("/").url.path == "/"
 
 

@@ -18,7 +18,7 @@ from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.reading.client import ask
-from twinlake.reading.running_client import end, running
+from twinlake.reading.running_client import end, names, running
 
 LONG = """SELECT count(*) FROM
     (SELECT a.id % 100000 k, count(*) n FROM range(100000000) a, range(1000) b GROUP BY k)"""
@@ -121,6 +121,15 @@ def test_a_long_statement_over_jdbc_is_listed_with_user_age_and_memory_and_cance
         wait_for("nothing to run", lambda: running(operator) == [] or None, WAIT_S)
         counted = connection.createStatement().executeQuery(SHORT)
         assert counted.next() and counted.getLong(1) == ALL
+
+
+def test_names_are_those_that_a_reader_may_read(sql: SqlServer) -> None:
+    found = names(sql.services)
+
+    assert {"serve", "release_1"} <= set(found["schemas"]) and "meta" not in found["schemas"]
+    columns = {one["name"]: one["columns"] for one in found["tables"]}
+    assert {"name": "amount", "type": "decimal(12,2)"} in columns["orders"]
+    assert "orders_quarantine" in columns
 
 
 def test_it_asks_who_it_is(sql: SqlServer) -> None:

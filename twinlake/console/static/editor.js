@@ -151,7 +151,7 @@ function editing(area) {
       }),
     );
     list.hidden = false;
-    said.textContent = shown.options.length + " suggestions; arrows choose, Enter takes, Escape closes.";
+    said.textContent = shown.options.length + " suggestions.";
     if (isAsked) choose(0);
   }
 
