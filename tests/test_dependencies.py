@@ -22,7 +22,8 @@ from tests.project import PROJECT
 
 DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 EXTRAS = DECLARED["optional-dependencies"]
-PARTS = {"plain": DECLARED["dependencies"], **{name: EXTRAS[name] for name in ("server", "airflow", "hdfs")}}
+BRINGING = ("server", "airflow", "hdfs", "otel")
+PARTS = {"plain": DECLARED["dependencies"], **{name: EXTRAS[name] for name in BRINGING}}
 """By extra, what it brings; [all] brings the same, and [dev] what is no part of the library."""
 SPREAD = {"airflow": "apache-airflow"}
 """What one distribution names and others hold: the one that is declared."""
@@ -54,7 +55,7 @@ for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     if not found.name.startswith({but!r}):
         importlib.import_module(found.name)
 """
-BUT = ("twinlake.airflow", "twinlake.lake.storage.hdfs_store", *LOADED_BY.values())
+BUT = ("twinlake.airflow", "twinlake.lake.storage.hdfs_store", "twinlake.metrics.otlp", *LOADED_BY.values())
 """What the extras of these names bring, and what others load."""
 WITHOUT = """
 import sys

@@ -247,7 +247,7 @@ METRICS_ON, METRICS_OFF = "on", "off"
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """What Prometheus scrapes."""
+    """What Prometheus scrapes, and what is sent to a receiver of OpenTelemetry's."""
 
     serve: Annotated[str, Key(
         keys.choice(METRICS_ON, METRICS_OFF),
@@ -257,6 +257,15 @@ class Metrics:
         keys.matching(r"[0-9a-zA-Z.:_-]+", 'an address or name of this machine like "127.0.0.1"'),
         "where they listen; beyond this machine user and password travel unencrypted, see docs/security.md",
         '"0.0.0.0"')] = "127.0.0.1"  # fmt: skip
+    otlp_url: Annotated[str, Key(
+        keys.web_address("name `otlp_headers_file`"),
+        "a receiver of OTLP over HTTP that the same metrics are sent to, with the path",
+        '"http://collector:4318/v1/metrics"')] = ""  # fmt: skip
+    otlp_headers_file: Annotated[File, Key(
+        keys.secret_in_file, "holds the headers that the receiver asks for, like Authorization=Bearer ...",
+        '"/etc/twinlake/otlp"')] = None  # fmt: skip
+    otlp_seconds: Annotated[int, Key(
+        keys.whole(1, 3_600), "how often they are sent", "10")] = 30  # fmt: skip
 
     @property
     def is_on(self) -> bool:

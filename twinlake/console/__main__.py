@@ -20,7 +20,7 @@ from twinlake.config.settings_file import overrides
 from twinlake.console.app import build_app
 from twinlake.console.console import Console
 from twinlake.metrics.catalogue import CONSOLE
-from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.options import add_options, start_metrics
 from twinlake.metrics.process import ProcessMetrics
 
 
@@ -53,13 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
             return server.started and not server.should_exit
 
         found = console.metrics.collector(is_ready, console.sessions, process.groups())
-        endpoint = start_endpoint(given, found)
+        served = start_metrics(given, found)
     except TwinlakeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     server.run()
-    if endpoint:
-        endpoint.stop()
+    served.stop()
     return 0
 
 

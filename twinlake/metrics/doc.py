@@ -27,6 +27,16 @@ scrape_configs:
       - targets: ["127.0.0.1:18093", "127.0.0.1:18094", "127.0.0.1:18095"]
 ```
 
+**OpenTelemetry.** With `otlp_url` in `[metrics]` the same metrics are sent by OTLP over HTTP, too, every
+`otlp_seconds`: same names and labels, units as UCUM writes them (`s`, `By`, `{records}`), sums and histograms
+over the whole time since the process started, `service.name` `twinlake-lake`, `twinlake-sql` or
+`twinlake-console`. It takes `pip install 'twinlake[otel]'`, which `twinlake up` says where it is missing.
+`otlp_headers_file` holds the headers that the receiver asks for in one line, as `Authorization=Bearer ...`,
+several with commas between them. The SQL server, which runs as a user of its own, has to be able to read that
+file (`chgrp nogroup`, `chmod 640`), else it sends nothing and says so in its log: give a token that can write
+metrics and nothing else. A receiver that is away or takes nothing disturbs nothing; the log says it once, and
+once that it is over.
+
 A scrape is answered from memory: it runs no Spark and reads no file of the lake, so it costs milliseconds and
 is answered while a rebuild runs, while the lake server starts, and while the broker is away. Counters and
 histograms begin with 0 when their process starts. Series of a version that is retired end.

@@ -57,14 +57,18 @@ Group = Callable[[Scrape], None]
 """Adds the samples of one source; it may raise, which leaves out what it had not added."""
 
 
+class Collects(Protocol):
+    def collect(self) -> Iterable[Family]: ...
+
+
 class Collector:
     """What a registry asks at each scrape: nothing is kept between two of them but Events."""
 
     def __init__(self, process: Process, groups: Mapping[str, Group], events: Sequence[Events] = ()) -> None:
-        self._process, self._groups, self._events = process, dict(groups), tuple(events)
+        self.process, self._groups, self._events = process, dict(groups), tuple(events)
 
     def collect(self) -> Iterator[Family]:
-        scrape = Scrape(self._process, [one.metric for one in self._events])
+        scrape = Scrape(self.process, [one.metric for one in self._events])
         failed = 0
         for name, group in self._groups.items():
             try:
@@ -78,10 +82,10 @@ class Collector:
             yield from one.collect()
 
 
-def registry_of(collector: Collector) -> CollectorRegistry:
+def registry_of(collector: Collects) -> CollectorRegistry:
     """A registry of its own: two servers in one process have nothing in common."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)
+    registry.register(collector)  # type: ignore[arg-type]
     return registry
 
 

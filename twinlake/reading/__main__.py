@@ -30,7 +30,7 @@ from twinlake.config.sections import Lake, Limits
 from twinlake.config.settings import Settings
 from twinlake.config.values import Values
 from twinlake.metrics.catalogue import SQL
-from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.options import add_options, start_metrics
 from twinlake.metrics.process import ProcessMetrics
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
@@ -129,11 +129,10 @@ def main(arguments: list[str] | None = None) -> int:
         return followed().ready and not watch.error
 
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
-    endpoint = start_endpoint(given, found)
+    served = start_metrics(given, found)
     running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
     _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries, running), given.port)
-    if endpoint:
-        endpoint.stop()
+    served.stop()
     watch.stop()
     reports.stop()
     follower.stop()

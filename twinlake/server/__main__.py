@@ -30,7 +30,7 @@ from twinlake.config.settings import Settings
 from twinlake.config.settings_file import overrides
 from twinlake.lake.storage.fit import check_store
 from twinlake.metrics.catalogue import LAKE
-from twinlake.metrics.options import add_options, start_endpoint
+from twinlake.metrics.options import add_options, start_metrics
 from twinlake.metrics.process import ProcessMetrics, supervised
 from twinlake.metrics.scrape import Collector
 from twinlake.server import lock
@@ -68,7 +68,7 @@ def serve(settings: Settings, given: argparse.Namespace) -> int:
         return spark
 
     server = LakeServer(settings, utc_now, opened)
-    metrics = start_endpoint(given, metrics_of(server, settings, lambda: next(iter(sessions), None)))
+    metrics = start_metrics(given, metrics_of(server, settings, lambda: next(iter(sessions), None)))
     app = build_app(server, settings.services().api_token)
     web = uvicorn.Server(
         uvicorn.Config(
@@ -94,8 +94,7 @@ def serve(settings: Settings, given: argparse.Namespace) -> int:
     threading.Thread(target=begin, name="start", daemon=True).start()
     web.run()
     server.stop()
-    if metrics:
-        metrics.stop()
+    metrics.stop()
     for spark in sessions:
         spark.stop()
     held.close()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
 from twinlake.base.passwords import hashed
+from twinlake.config.sections import Metrics
 from twinlake.config.settings import Services
 from twinlake.metrics import options
 from twinlake.services.folders import Folders
@@ -29,10 +31,27 @@ def url(context: Context, port: str) -> str:
 
 def words(context: Context, port: str) -> tuple[str, ...]:
     """Of the command line of the server that has this port."""
-    given = context.settings.values.metrics
-    if not given.is_on:
-        return ()
-    return options.words(given.host, context.ports[port], password_file(context.folders))
+    given, found = context.settings.values.metrics, tuple[str, ...]()
+    if given.is_on:
+        found = options.words(given.host, context.ports[port], password_file(context.folders))
+    if given.otlp_url:
+        found += options.words_to_send(given.otlp_url, given.otlp_headers_file, given.otlp_seconds)
+    return found
+
+
+def refuse_without_sdk(given: Metrics) -> None:
+    """UsageError where metrics are to be sent and OpenTelemetry's packages are not installed."""
+    if not given.otlp_url:
+        return
+    try:
+        import twinlake.metrics.otlp  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("twinlake"):
+            raise
+        raise UsageError(
+            "metrics cannot be sent by OTLP", f"{error.name} is not installed",
+            "pip install 'twinlake[otel]'; or leave out otlp_url in [metrics] of twinlake.toml",
+        ) from error  # fmt: skip
 
 
 def hand_over(services: Services, folders: Folders) -> None:

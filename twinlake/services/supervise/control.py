@@ -17,7 +17,7 @@ from twinlake.base.errors import TimedOutError, UnreachableError, UsageError
 from twinlake.base.waiting import wait_for
 from twinlake.config.library import FETCH_JARS
 from twinlake.config.settings import Services, Settings
-from twinlake.services import external
+from twinlake.services import external, metrics
 from twinlake.services.all import all_parts, service_names
 from twinlake.services.folders import Folders, folders_of
 from twinlake.services.part import Context, Part
@@ -141,7 +141,8 @@ def _refuse_what_runs_otherwise(settings: Settings) -> None:
 
 
 def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
-    """UsageError where too few files may be open, or there is no Java, or no jars."""
+    """UsageError where too few files may be open, or there is no Java, no jars, or no package that is to send
+    metrics."""
     from twinlake.setup.ensure import java_or_refuse  # here: no other command needs what fetches jars
     from twinlake.setup.jars import COMPLETE
 
@@ -150,6 +151,7 @@ def check_prerequisites(settings: Settings, environ: Mapping[str, str]) -> None:
     for needed in (settings.jars / COMPLETE, settings.classes):
         if not needed.exists():
             raise UsageError("the jars are not here", f"{needed} is missing", FETCH_JARS)
+    metrics.refuse_without_sdk(settings.values.metrics)
 
 
 def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[str, str]) -> None:
