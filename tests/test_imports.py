@@ -242,6 +242,7 @@ def test_few_modules_are_too_small_to_be_worth_a_file() -> None:
         if path.name != "__init__.py" and "templates" not in path.parts
         # a kind is one module, and the witness states what it means in few lines
         if path.parts[-3:-1] != ("witness", "kinds")
+        if path.parts[-3:-1] != ("airflow", "plugins")  # Airflow reads each file there by itself
         if len(path.read_text().splitlines()) < 40
     ]
 

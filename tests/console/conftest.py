@@ -87,7 +87,8 @@ class World:
         if path == "/jobs" and request.method == "POST":
             return self._submit(json.loads(request.content))
         if path == "/jobs":
-            return httpx.Response(200, json=self.jobs)
+            key = request.url.params.get("key")
+            return httpx.Response(200, json=[job for job in self.jobs if key in (None, job.get("key"))])
         if path.startswith("/audit/queries/"):
             self.written.append({"id": path.split("/")[3], **json.loads(request.content)})
             return httpx.Response(200, json={})

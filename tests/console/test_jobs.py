@@ -55,6 +55,17 @@ def test_a_job_that_has_ended_is_not_cancelled_and_one_that_is_not_there_is_said
     assert missing.status_code == 404 and "there is no such job" in missing.text
 
 
+def test_a_job_is_found_by_the_key_that_a_task_of_airflow_knows(signed_in: SignIn, world: World) -> None:
+    world.jobs = [{**RUNNING, "key": "release/manual__1/build/-1"}, FAILED]
+    made = signed_in("analyst")
+
+    found = made.get("/jobs", params={"key": "release/manual__1/build/-1"})
+    missing = made.get("/jobs", params={"key": "release/manual__2/build/-1"})
+
+    assert found.url.path == f"/jobs/{RUNNING['id']}"
+    assert missing.status_code == 404 and "this job has not begun" in missing.text
+
+
 @pytest.mark.parametrize("path", ["/jobs/../status", "/jobs/a%2Fb", "/jobs/%2e%2e"])
 def test_an_id_reaches_nothing_but_jobs(signed_in: SignIn, world: World, path: str) -> None:
     made = signed_in("admin")

@@ -1,7 +1,8 @@
 """Runs DAGs one after another with Airflow's own task runner and database; tells how each ended.
 
 Arguments: a JSON list of [DAG id, its parameters] or [DAG id, its parameters, why it is rejected]. A question
-to a person is answered by "Ada", through the API server's own handler, called without the server.
+to a person is answered by "Ada", through the API server's own handler, called without the server; by nobody
+where that reason is null.
 """
 
 from __future__ import annotations
@@ -17,18 +18,24 @@ from airflow.api_fastapi.core_api.routes.public.hitl import update_hitl_detail
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.asset import AssetEvent
 from airflow.models.hitl import HITLDetail
+from airflow.providers.standard.triggers import hitl
+from airflow.sdk.execution_time.supervisor import InProcessTestSupervisor
 from airflow.utils.session import create_session
 from airflow.utils.state import TaskInstanceState
 from sqlalchemy import select
 
+from twinlake.airflow import approval
 from twinlake.airflow import trigger as lake_trigger
 
 ADA = SimpleAuthManagerUser(username="Ada", role="admin")
-lake_trigger.SETTLED_S = 0  # here no scheduler has to note anything
+lake_trigger.SETTLED_S = approval.SETTLED_S = 0  # here no scheduler has to note anything
+api = InProcessTestSupervisor._api_client().hitl  # `test()` gives triggers no way to ask about an answer
+hitl.get_hitl_detail_content_detail = lambda ti_id: api.get_detail_response(ti_id)
+approval.update_hitl_detail_response = api.update_response
 ended = threading.Event()
 asked: list[str] = []
-rejects: list[str] = []
-"""Why the run under way is rejected; empty: it is approved."""
+rejects: list[str | None] = []
+"""Why the run under way is rejected; empty: it is approved; None: Ada is not there."""
 
 
 def answer() -> None:
@@ -36,7 +43,9 @@ def answer() -> None:
         with create_session() as session:
             for one in session.scalars(select(HITLDetail).where(HITLDetail.responded_at.is_(None))):
                 task = one.task_instance
-                if task.state != TaskInstanceState.AWAITING_INPUT:
+                if rejects == [None]:
+                    continue
+                if task.state != TaskInstanceState.DEFERRED:
                     continue  # it is about to ask
                 asked.append(one.body or "")
                 chosen = UpdateHITLDetailPayload(
@@ -46,11 +55,14 @@ def answer() -> None:
                 update_hitl_detail(task.dag_id, task.run_id, task.task_id, chosen, ADA, session)
 
 
-def run(dag: str, params: dict[str, Any], *why: str) -> dict[str, Any]:
+def run(dag: str, params: dict[str, Any], *why: str | None) -> dict[str, Any]:
     rejects[:] = why
     done = DagBag(dag_folder="dags").dags[dag].test(run_conf=params)
     tasks = [[task.task_id, task.map_index, str(task.state)] for task in done.get_task_instances()]
-    return {"state": str(done.state), "tasks": sorted(tasks)}
+    with create_session() as session:
+        given = session.scalars(select(HITLDetail).where(HITLDetail.responded_at.is_not(None)))
+        reasons = [one.params_input["reason"] for one in given]
+    return {"state": str(done.state), "tasks": sorted(tasks), "reasons": reasons}
 
 
 def events() -> list[list[str]]:

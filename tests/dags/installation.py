@@ -27,7 +27,9 @@ class Installation:
         }  # fmt: skip
         self._airflow("-m", "airflow", "db", "migrate")
 
-    def run(self, *dags: tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str]) -> dict[str, Any]:
+    def run(
+        self, *dags: tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], str | None]
+    ) -> dict[str, Any]:
         """The DAGs with their parameters, one after another; `runs` and what people were `asked`."""
         done = self._airflow("tests/dags/airflow_run.py", json.dumps(dags))
         told: dict[str, Any] = json.loads(done.splitlines()[-1])

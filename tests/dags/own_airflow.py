@@ -149,6 +149,12 @@ class OwnAirflow:
         """What a task returned."""
         return self.api.result(f"{self._prefix}{dag}", run, task)
 
+    def links(self, dag: str, run: str, task: str) -> dict[str, str | None]:
+        """The buttons of a task, and where they lead."""
+        path = f"/dags/{self._prefix}{dag}/dagRuns/{run}/taskInstances/{task}/links"
+        found: dict[str, str | None] = self.api._told(self.api._ask("GET", path))["extra_links"]
+        return found
+
     def said(self, dag: str) -> str:
         """What the tasks of a DAG have logged."""
         files = sorted(self.folder.glob(f"logs/dag_id={self._prefix}{dag}/**/*.log"))

@@ -63,6 +63,36 @@ def test_all_dags_are_found_without_the_project_and_without_spark(parsed: dict[s
     assert parsed["client"] == f"{parsed['folder']}/twinlake/server/client.py"
 
 
+@pytest.mark.parametrize(
+    ("environ", "views"),
+    [
+        ({"TWINLAKE_CONSOLE_URL": "https://console.example/"}, ["https://console.example/"]),
+        ({"TWINLAKE_CONSOLE_URL": "javascript:alert(1)"}, []),
+        ({}, []),
+    ],
+)
+def test_the_plugin_leads_to_the_console_where_that_is_said(
+    parsed: dict[str, object], environ: dict[str, str], views: list[str], tmp_path: Path
+) -> None:
+    """Airflow's own manager of plugins reads it, in a Python that has Airflow alone."""
+    bundle = Path(str(parsed["folder"]))
+    code = (
+        "import json; from airflow import plugins_manager; "
+        "(found, errors) = plugins_manager._get_plugins(); "
+        "ours = [one for one in found if one.name == 'twinlake_console']; "
+        "print(json.dumps([[one['href'] for one in ours[0].external_views], len(ours), errors]))"
+    )
+    done = subprocess.run(
+        [str(bundle.parent / "venv" / "bin" / "python"), "-c", code],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__PLUGINS_FOLDER": str(bundle / "plugins"),
+             "HOME": str(tmp_path), "PATH": "/usr/bin:/bin", **environ},
+    )  # fmt: skip
+
+    assert json.loads(done.stdout.splitlines()[-1]) == [views, 1, {}], done.stderr[-2000:]
+    assert "plugins/" in (bundle / ".airflowignore").read_text().splitlines()
+
+
 def test_the_dag_that_the_docs_show_is_scheduled_by_the_asset_of_a_table(tmp_path: Path) -> None:
     from airflow.dag_processing.dagbag import DagBag
 

@@ -58,6 +58,14 @@ def test_a_browser_may_reach_reports_elsewhere() -> None:
     assert of().report_link("p") is None
 
 
+def test_a_browser_may_reach_the_console_elsewhere() -> None:
+    elsewhere = of(extra='{"console_url": "https://console.example/"}')
+
+    assert elsewhere.console_link("/plans/p") == "https://console.example/plans/p"
+    assert elsewhere.console_link("/jobs", key="a/b c") == "https://console.example/jobs?key=a%2Fb+c"
+    assert of().console_link("/jobs") is None
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -71,6 +79,7 @@ def test_a_browser_may_reach_reports_elsewhere() -> None:
         ({"host": "127.0.0.1.example"}, "unencrypted"),
         ({"extra": '{"report": "https://data.example"}'}, "report: Extra inputs are not permitted"),
         ({"extra": '{"report_url": "javascript:alert(1)"}'}, "report_url"),
+        ({"extra": '{"console_url": "javascript:alert(1)"}'}, "console_url"),
         ({"extra": "{"}, "Invalid JSON"),
         ({"schema": "https", "extra": '{"ca_file": "/nowhere/ca.pem"}'}, "/nowhere/ca.pem"),
     ],
@@ -95,14 +104,14 @@ def without_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_connection_the_installation_s_own_server_is_asked(
     without_connection: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    Services(api_url="http://127.0.0.1:1", api_token="own", sql_url="http://127.0.0.1:2/").save(
-        tmp_path / "services.json"
-    )
+    own = {"sql_url": "http://127.0.0.1:2/", "console_url": "http://127.0.0.1:3"}
+    Services(api_url="http://127.0.0.1:1", api_token="own", **own).save(tmp_path / "services.json")
     monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
 
     found = lake_connection.lake()
 
     assert found.client._http.headers["Authorization"] == "Bearer own"
+    assert found.console_link("/plans/p") == "http://127.0.0.1:3/plans/p"
     assert found.report_link("p") == "http://127.0.0.1:2/reports/p"
 
 

@@ -21,7 +21,7 @@ from twinlake.airflow import jobs as lake_jobs
 from twinlake.airflow import task as lake_task
 from twinlake.airflow import trigger as lake_trigger
 from twinlake.airflow.connection import Lake
-from twinlake.airflow.task import ReportedTask
+from twinlake.airflow.task import LakeTask, ReportedTask
 from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.base.job import AGAIN
@@ -92,6 +92,8 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
     context = {"ti": fake.task, "dag_run": SimpleNamespace(triggering_user_name="anna")}
     monkeypatch.setattr(lake_jobs, "get_current_context", lambda: context)
     monkeypatch.setattr(lake_connection, "lake", lambda: Lake(client=fake.client()))
+    monkeypatch.setattr(lake_task, "lake", lambda: Lake(client=fake.client()))
+    monkeypatch.setattr(lake_task, "get_current_context", lambda: context)
     monkeypatch.setattr(lake_suggestions, "Variable", fake)
     return fake
 
@@ -248,7 +250,7 @@ def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch)
     operator = ReportedTask(task_id="gate", python_callable=lambda: None, op_args=(), op_kwargs={})
     context = {"ti": SimpleNamespace(task=operator)}
     monkeypatch.setattr(lake_jobs, "get_current_context", lambda: context)
-    (button,) = operator.operator_extra_links
+    _, button = operator.operator_extra_links
     assert button.get_link(operator, ti_key=None) == ""
     shown = []
     for url in ("https://data.example/twinlake/", None):
@@ -262,6 +264,30 @@ def test_the_approver_reads_where_the_report_is(monkeypatch: pytest.MonkeyPatch)
         (f"report: `{file}`, where the lake server runs", f"{file}, where the lake server runs"),
     ]
     assert button.get_link(operator, ti_key=None) == link
+
+
+def test_the_button_of_a_task_leads_to_its_job_in_the_console(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (button,) = LakeTask.operator_extra_links
+    assert button.get_link(lake.task.task, ti_key=None) == ""
+    monkeypatch.setattr(lake_task, "get_current_context", lambda: {"ti": lake.task})
+    where = Lake(client=lake.client(), console_url="http://console")
+    monkeypatch.setattr(lake_task, "lake", lambda: where)
+
+    run_job("rebuild", {"table": "t"})
+
+    key = "batch%2Fmanual__1%2Frebuild%2F2"
+    assert button.get_link(lake.task.task, ti_key=None) == f"http://console/jobs?key={key}"
+
+
+def test_a_task_does_not_fail_for_want_of_a_button(lake: FakeLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> Lake:
+        raise UsageError("Airflow has no connection twinlake_default", "", "")
+
+    monkeypatch.setattr(lake_task, "lake", nobody)
+
+    assert run_job("rebuild", {"table": "t"})["job"] == "job0"
 
 
 def test_a_task_that_is_tried_again_finds_its_job_again(lake: FakeLake) -> None:

@@ -21,6 +21,7 @@ from tests.postgres import Postgres
 from tests.project import OURS, TABLES
 from tests.tls import certificate, tls_door
 from twinlake.base.breakpoints import Point
+from twinlake.base.job import Asker
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli import dags
 
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.services, pytest.mark.faults]
 SALES = "sales_per_region"
 PREFIX = "shop_"
 REPORTS = "https://data.example/twinlake"
+CONSOLE = "https://console.example"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class Company:
 
     def connection(self, **changed: Any) -> str:
         """What Airflow is to know of the lake server, through the door."""
-        extra = {"ca_file": str(self.ca_file), "report_url": REPORTS}
+        extra = {"ca_file": str(self.ca_file), "report_url": REPORTS, "console_url": CONSOLE}
         return json.dumps(
             {
                 "conn_type": "generic", "host": "127.0.0.1", "port": self.door, "schema": "https",
@@ -225,6 +227,40 @@ def changed(where: str = "status = 'paid'") -> dict[str, Any]:
     return definitions
 
 
+def approval_waits(company: Company, run: str) -> bool:
+    """Whether the run has come so far."""
+    tasks = company.airflow.tasks("release", run)
+    return any((one["task_id"], one["state"]) == ("approve", "deferred") for one in tasks)
+
+
+def test_a_plan_that_is_promoted_elsewhere_is_the_answer_to_what_waits_and_buttons_lead_to_the_console(
+    company: Company,
+) -> None:
+    """By Airflow's own triggerer; before it, one that is rejected."""
+    airflow, lake, before = company.airflow, company.server.client, company.live()
+    ended: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+    for kind, decision in (
+        ("reject", {"rejected_by": "carol", "reason": "too few rows"}), ("promote", {"approved_by": "carol"})
+    ):  # fmt: skip
+        run = airflow.begin("release", definitions=changed("amount > 3"))
+        company.server.until(lambda run=run: approval_waits(company, run), 300)  # type: ignore[misc]
+        plan = lake.status()["waiting"]["plan"]
+        asker = Asker(by="carol", via="console", why="as agreed")
+        lake.follow(lake.submit(kind, {"plan": plan, **decision}, f"elsewhere/{kind}", asker).id).succeeded()
+        company.server.until(lambda run=run: not approval_waits(company, run), 120)  # type: ignore[misc]
+        ended[kind] = airflow.end("release", run)
+        links = {task: airflow.links("release", run, task) for task in ("build", "gate", "approve")}
+        assert links["approve"] == {"Twinlake": f"{CONSOLE}/plans/{plan}"}
+        assert links["build"]["Twinlake"].startswith(f"{CONSOLE}/jobs?key={PREFIX}release%2F")
+        assert links["gate"]["Report"] == f"{REPORTS}/reports/{plan}"
+
+    assert ended["reject"][0] == "failed"
+    assert "carol rejected it: too few rows. Nothing was made live" in airflow.said("release")
+    assert ended["promote"][0] == "success" and states(ended["promote"][1]) == {"success"}
+    live = company.live()
+    assert (live["number"], live["approved_by"]) == (before["number"] + 1, "carol")
+
+
 def test_a_connection_of_the_environment_serves_as_well(company: Company) -> None:
     """Through no door: to the very port of the lake server, as at the end of an ssh tunnel."""
     company.airflow.command("connections", "delete", "twinlake_default")
@@ -253,9 +289,7 @@ def test_a_release_that_nobody_approves_stops_no_other_and_is_refused_once_that_
 ) -> None:
     airflow, before = company.airflow, company.live()
     waiting = airflow.begin("release", definitions=changed("amount > 1"))
-    company.server.until(
-        lambda: "awaiting_input" in states(airflow.tasks("release", waiting)), 300, every_s=1
-    )
+    company.server.until(lambda: approval_waits(company, waiting), 300, every_s=1)
 
     state, _ = airflow.run("release", definitions=changed("amount > 2"))
     live = company.live()

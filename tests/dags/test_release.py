@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 from markdown_it import MarkdownIt
 
 from twinlake.airflow import release as dag_file
-from twinlake.base.times import utc_now
 
 
 def test_text_of_the_approval_cannot_become_markup() -> None:
@@ -104,46 +102,3 @@ def test_the_plan_s_lines_are_logged_and_handed_on(
 def test_a_plan_that_changes_nothing_ends_the_run_as_skipped(plan: Callable[..., Any]) -> None:
     with pytest.raises(AirflowSkipException, match="plan p changes nothing"):
         plan({**MADE, "empty": True})
-
-
-@pytest.mark.parametrize(
-    ("event", "why"),
-    [
-        (
-            {"responded_by_user": {"id": "1", "name": "Ada"}, "params_input": {"reason": "too few rows"}},
-            "Ada rejected it: too few rows. Nothing was made live",
-        ),
-        (
-            {"responded_by_user": None, "params_input": {}},
-            "somebody rejected it: no reason was given. Nothing was made live",
-        ),
-        (
-            {"error": "late", "error_type": "timeout"},
-            "nobody answered within 2 days, 0:00:00. Nothing was made live",
-        ),
-    ],
-)
-def test_a_rejection_and_a_silence_fail_the_run_at_once_with_who_and_why(
-    bag, event: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    approve = bag.dags["release"].get_task("approve")
-    rejected: list[Any] = []
-    monkeypatch.setattr(dag_file, "reject", lambda *said: rejected.append(said))
-    context = {"ti": SimpleNamespace(xcom_pull=lambda task_ids: {"plan": {"id": "p"}}[task_ids])}
-
-    with pytest.raises(AirflowFailException) as failed:
-        approve.execute_complete(context, {"chosen_options": ["Reject"], "responded_at": None, **event})
-    assert str(failed.value) == why
-    who, _, rest = why.partition(" rejected it: ")
-    reason = (event.get("params_input") or {}).get("reason")
-    assert rejected == ([("p", who, reason)] if rest else [])  # nobody has rejected what nobody answered
-
-
-def test_what_is_approved_goes_on(bag) -> None:
-    approve = bag.dags["release"].get_task("approve")
-    user = {"id": "1", "name": "Ada"}
-    answer = {"chosen_options": ["Approve"], "params_input": {"reason": None}, "responded_by_user": user}
-
-    told = approve.execute_complete({}, {**answer, "responded_at": utc_now()})
-
-    assert told["responded_by_user"] == user

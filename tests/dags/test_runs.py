@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from tests.dags.installation import SALES, Installation, states
 from tests.kill.server import lake_process
+from tests.project import TABLES
+from twinlake.base.job import Asker
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 
@@ -65,3 +69,56 @@ def test_a_backfill_of_a_range_in_which_nothing_lies_fails(installation: Install
         ["chunks", -1, "success"], ["found", -1, "failed"],
         ["rebuild", 0, "success"], ["rebuild", 1, "success"],
     ]  # fmt: skip
+
+
+def changed(where: str) -> dict[str, Any]:
+    """The definitions, one of them with another condition."""
+    definitions = {table.name: table.to_json() for table in TABLES}
+    definitions[SALES]["where"] = where
+    return {"definitions": definitions}
+
+
+def decided_elsewhere(installation: Installation, where: str, kind: str, **decision: str) -> dict[str, Any]:
+    """A run of the DAG release; once it waits, its plan is decided by a job of this kind, not by Airflow."""
+    server = installation.server
+
+    def waiting() -> str | None:
+        found = server.client.status()["waiting"]
+        return found and str(found["plan"])
+
+    with ThreadPoolExecutor(1) as airflow:
+        run = airflow.submit(installation.run, ("release", changed(where), None))
+        server.until(lambda: waiting() is not None or run.done(), 300)
+        plan = waiting()
+        assert plan, run.result()
+        asker = Asker(by="carol", via="console", why="as agreed")
+        job = server.client.submit(kind, {"plan": plan, **decision}, f"elsewhere/{kind}", asker)
+        server.client.follow(job.id).succeeded()
+        told: dict[str, Any] = run.result()["runs"][0]
+    return told
+
+
+def test_a_plan_that_is_promoted_elsewhere_is_approved_in_airflow_and_made_live_once(
+    installation: Installation,
+) -> None:
+    before = installation.live()["number"]
+
+    run = decided_elsewhere(installation, "status = 'paid'", "promote", approved_by="carol")
+
+    assert states(run) == {"success"}
+    assert run["reasons"] == ["carol, not in Airflow: as agreed"]
+    live = installation.live()
+    assert (live["number"], live["approved_by"], live["reason"]) == (before + 1, "carol", "as agreed")
+    promotes = [job for job in installation.server.client.jobs() if job.kind == "promote"]
+    assert len([job for job in promotes if job.params["plan"] == live["plan"]]) == 1
+
+
+def test_a_plan_that_is_rejected_elsewhere_fails_its_run_in_airflow(installation: Installation) -> None:
+    before = installation.live()
+
+    run = decided_elsewhere(installation, "amount > 2", "reject", rejected_by="carol", reason="as agreed")
+
+    assert run["state"] == "failed" and ["approve", -1, "failed"] in run["tasks"]
+    assert run["reasons"][-1] == "carol, not in Airflow: as agreed"
+    assert installation.live() == before
+    assert len([job for job in installation.server.client.jobs() if job.kind == "reject"]) == 1

@@ -74,7 +74,7 @@ class AirflowApi:
                 if one["state"] and shown.get(place) != one["state"]:
                     shown[place] = one["state"]
                     seen(_label(one), one["state"])
-            waits = any(one["task_id"] == approve and one["state"] == "awaiting_input" for one in tasks)
+            waits = any(one["task_id"] == approve and one["state"] == "deferred" for one in tasks)
             waiting_since = (waiting_since or time.monotonic()) if waits else None
             if approve and waiting_since and time.monotonic() - waiting_since >= SETTLED_SECONDS:
                 if self._approve(dag, run, approve):

@@ -10,6 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -38,6 +39,8 @@ class Extra(BaseModel):
 
     report_url: AnyHttpUrl | None = None
     """What a browser puts before `/reports/<plan>`."""
+    console_url: AnyHttpUrl | None = None
+    """Where a browser finds the console."""
     ca_file: str | None = None
     """Certificates to trust, in PEM, on the machine where tasks run; the system's unless given."""
     plain_http: bool = False
@@ -46,14 +49,20 @@ class Extra(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Lake:
-    """A lake server as tasks reach it, and where browsers find its reports."""
+    """A lake server as tasks reach it, and where browsers find its reports and its console."""
 
     client: LakeClient
     report_url: str | None = None
+    console_url: str | None = None
 
     def report_link(self, plan: str) -> str | None:
         """The page of a plan, where anybody has said where it is."""
         return f"{self.report_url.rstrip('/')}/reports/{plan}" if self.report_url else None
+
+    def console_link(self, path: str, **asked: str) -> str | None:
+        """A page of the console, where anybody has said where that is."""
+        query = f"?{urlencode(asked)}" if asked else ""
+        return f"{self.console_url.rstrip('/')}{path}{query}" if self.console_url else None
 
 
 def lake() -> Lake:
@@ -68,7 +77,7 @@ def lake() -> Lake:
                 "without it nobody has said where the lake server is",
                 f"add it as docs/airflow.md shows, or as AIRFLOW_CONN_{CONNECTION.upper()}",
             ) from error
-        return Lake(client=LakeClient.of(own), report_url=own.sql_url)
+        return Lake(client=LakeClient.of(own), report_url=own.sql_url, console_url=own.console_url)
     return of_connection(found)
 
 
@@ -114,6 +123,7 @@ def of_connection(given: Any) -> Lake:
     return Lake(
         client=LakeClient(url, given.password, ca_file=extra.ca_file),
         report_url=str(extra.report_url) if extra.report_url else None,
+        console_url=str(extra.console_url) if extra.console_url else None,
     )
 
 

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
 from twinlake.airflow.assets import remember
 from twinlake.airflow.connection import lake, lake_server
-from twinlake.airflow.task import ShownError, ShownFailure, event_of_this_run
+from twinlake.airflow.task import ShownError, ShownFailure, event_of_this_run, show_in_console
 from twinlake.airflow.trigger import LakeJobTrigger
 from twinlake.base.errors import (
     DeniedError,
@@ -67,6 +67,7 @@ def run_job(
     """
     context = get_current_context()
     key = _key(kind, context["ti"], part)
+    show_in_console("/jobs", key=key)
     with telling_airflow():
         job = _ended(lake_server(), kind, params, key, by or triggered_by(context), why)
         result = job.succeeded()

@@ -5,44 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from twinlake.airflow.approval import ELSEWHERE, LONGEST_REASON, Approval, answered
 from twinlake.airflow.assets import SERVED, announce
 from twinlake.airflow.common import RELEASE_POOL, dag_of, limits
 from twinlake.airflow.forms import form, given
-from twinlake.airflow.jobs import log, reject, report_of, run_job, triggered_by
+from twinlake.airflow.jobs import log, report_of, run_job, triggered_by
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.errors import visible
-from twinlake.base.job import SOMEBODY
 from twinlake.server.job_models import GateParams, PlanParams
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_{}[]()<>#+-.!|~"})
-
-
-class Approval(ApprovalOperator):
-    """Asks on the page of the run; who rejects it fails the run and says why, and so does silence."""
-
-    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
-        if "error" not in event and self.REJECT in event["chosen_options"]:
-            who, why = answered(event)
-            reject(context["ti"].xcom_pull(task_ids="plan")["id"], who, why)
-            raise ShownFailure(f"{who} rejected it: {why or 'no reason was given'}. Nothing was made live")
-        return super().execute_complete(context, event)
-
-    def process_trigger_event_error(self, event: dict[str, Any]) -> None:
-        if event["error_type"] == "timeout":
-            raise ShownFailure(f"nobody answered within {self.response_timeout}. Nothing was made live")
-        super().process_trigger_event_error(event)
-
-
-def answered(answer: dict[str, Any]) -> tuple[str, str | None]:
-    """Who has answered an approval, and why where they say so."""
-    who = (answer.get("responded_by_user") or {}).get("name") or SOMEBODY
-    return who, ((answer.get("params_input") or {}).get("reason") or "").strip() or None
 
 
 def as_list(lines: list[str]) -> str:
@@ -144,7 +121,7 @@ def release() -> None:
             "reason": Param(
                 None,
                 type=["null", "string"],
-                maxLength=500,
+                maxLength=LONGEST_REASON,
                 title="Reason",
                 description="why it is approved or rejected",
             )
@@ -156,9 +133,16 @@ def release() -> None:
 
     @lake_task(outlets=[SERVED])
     def promote(made: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        """One commit switches all tables of the plan; refused if production moved since the plan."""
+        """One commit switches all tables of the plan; refused if production moved since the plan.
+
+        A plan that somebody has made live elsewhere is live: nothing is asked for again.
+        """
         approver, why = answered(answer)
-        done = run_job("promote", {"plan": made["id"], "approved_by": approver}, by=approver, why=why)
+        if answer.get(ELSEWHERE):
+            log.info("%s has made plan %s live, not through Airflow: %s", approver, made["id"], why)
+            done = {"release": answer[ELSEWHERE]}
+        else:
+            done = run_job("promote", {"plan": made["id"], "approved_by": approver}, by=approver, why=why)
         switched = [one["table"] for one in made["changes"] if one["action"] in ("new", "changed")]
         announce("released", switched, release=done["release"])
         return done

@@ -10,9 +10,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from airflow.providers.standard.decorators.python import _PythonDecoratedOperator
-from airflow.sdk import BaseOperatorLink
+from airflow.sdk import BaseOperatorLink, get_current_context
 from airflow.sdk.bases.decorator import task_decorator_factory
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferralError
+
+from twinlake.airflow.connection import lake
+from twinlake.base.errors import TwinlakeError
 
 event_of_this_run: ContextVar[dict[str, Any] | None] = ContextVar("event_of_this_run", default=None)
 """What the trigger said last: a job that has ended, or why none has."""
@@ -41,10 +44,38 @@ class ShownError(_MessageAlone, RuntimeError):
     """What may go well next time: Airflow tries the task again."""
 
 
+class ConsoleLink(BaseOperatorLink):
+    """A job, or the plan that waits; nothing where nobody has said where the console is."""
+
+    name = "Twinlake"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        return str(getattr(operator, "console_link", None) or "")
+
+
+class ReportLink(BaseOperatorLink):
+    """The report of the plan, for browsers that can reach it."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        return str(getattr(operator, "report_link", None) or "")
+
+
+def show_in_console(path: str, **asked: str) -> None:
+    """Where the button of this task leads from now on. A task does not fail for want of a button."""
+    try:
+        link = lake().console_link(path, **asked)
+    except TwinlakeError:
+        return
+    get_current_context()["ti"].task.console_link = link
+
+
 class LakeTask(_PythonDecoratedOperator):
     """A function that may ask for jobs with `run_job`."""
 
     custom_operator_name = "@lake_task"
+    operator_extra_links: tuple[BaseOperatorLink, ...] = (ConsoleLink(),)
 
     def resume(self, context: Any, event: dict[str, Any]) -> Any:
         """The job has ended for which the task was deferred."""
@@ -58,19 +89,10 @@ class LakeTask(_PythonDecoratedOperator):
             raise ShownFailure(UNKNOWN_TRIGGER) from error
 
 
-class ReportLink(BaseOperatorLink):
-    """A button on the task's page: the report of the plan, for browsers that can reach it."""
-
-    name = "Report"
-
-    def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        return str(getattr(operator, "report_link", None) or "")
-
-
 class ReportedTask(LakeTask):
     """A task whose function may set `report_link` of its operator."""
 
-    operator_extra_links = (ReportLink(),)
+    operator_extra_links = (ConsoleLink(), ReportLink())
 
 
 def lake_task(

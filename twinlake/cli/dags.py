@@ -24,7 +24,8 @@ MARK = ".twinlake.json"
 `twinlake/airflow` reads: the prefix of the DAGs' names, and how long they may take."""
 
 POOLS = "pools.json"
-NO_DAGS = b"twinlake/\n"
+PLUGIN = "plugins/twinlake_console.py"
+NO_DAGS = b"twinlake/\nplugins/\n"
 """What Airflow does not look for DAGs in."""
 
 
@@ -68,7 +69,8 @@ def dag_files(folder: Path) -> dict[str, bytes]:
                 files[place] = file
                 left.append(file)
     found = {place: file.read_bytes() for place, file in files.items()}
-    found |= {".airflowignore": NO_DAGS, POOLS: (LIBRARY / "airflow" / POOLS).read_bytes()}
+    found |= {place: (LIBRARY / "airflow" / place).read_bytes() for place in (POOLS, PLUGIN)}
+    found[".airflowignore"] = NO_DAGS
     return dict(sorted(found.items()))
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
 from twinlake.console.console import Console, asked
@@ -24,6 +24,14 @@ def routes(console: Console) -> list[Route]:
         return {"jobs": await asked(console.jobs.seen), "about": about, "seconds": seconds}
 
     async def jobs(request: Request, session: Session) -> Response:
+        if (key := request.query_params.get("key")) is not None:  # a task in Airflow knows no more of its job
+            found = await asked(lambda: console.client().find(key))
+            if found is None:
+                raise NotFoundError(
+                    "this job has not begun", "nobody has asked for it yet, or it is no longer kept",
+                    "load the page again in a moment",
+                )  # fmt: skip
+            return RedirectResponse(f"/jobs/{found.id}", 303)
         return console.page("jobs", session, active="jobs", **await listed())
 
     async def part(request: Request, session: Session) -> Response:

@@ -16,11 +16,13 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.times import format_moment, utc_now
 from twinlake.config.library import IMPORTABLE, LIBRARY
+from twinlake.services import console
 from twinlake.services.part import Command, Context, Part, get_json
 from twinlake.services.ports import HOST
 
 USER = "admin"
 POOLS = LIBRARY / "airflow" / "pools.json"
+PLUGINS = LIBRARY / "airflow" / "plugins"
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
@@ -55,6 +57,7 @@ def environment(context: Context) -> dict[str, str]:
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__FERNET_KEY": "",
         "CORE__LOAD_EXAMPLES": "False",
+        "CORE__PLUGINS_FOLDER": str(PLUGINS),
         "CORE__PARALLELISM": "7",  # the slots of the pools in POOLS: tests/dags/test_structure.py
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
@@ -82,6 +85,7 @@ def environment(context: Context) -> dict[str, str]:
         **IMPORTABLE,
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
+        "TWINLAKE_CONSOLE_URL": console.url(context),
         "TWINLAKE_HOME": str(context.settings.home),
         "TWINLAKE_PROJECT": str(context.settings.project.root),
     }
