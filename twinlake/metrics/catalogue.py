@@ -256,7 +256,7 @@ QUERIES = Metric(
     name="twinlake_queries_total", type=COUNTER, unit="statements", of=(SQL,),
     labels=("endpoint", "outcome"),
     meaning="Statements by `http` or `jdbc` that have ended: answered (`ok`); wrong, refused or raising "
-    "(`error`); `stopped` for the time that they took; their client gone (`left`; over JDBC that, and what "
+    "(`error`); `stopped` for their time or by somebody; their client gone (`left`; over JDBC that, and what "
     "the client cancelled); not started (`busy`); an error of the server's (`failed`).",
 )  # fmt: skip
 QUERY_TIME = Metric(
