@@ -73,6 +73,8 @@ class World:
     written: list[dict[str, Any]] = field(default_factory=list)
     """Of queries that are cancelled, into the audit log."""
     away: bool = False
+    before: Callable[[str], Any] = lambda path: None
+    """What happens before the lake server answers at this path."""
     masked: Callable[[Any], Any] = lambda told: told
     """What is done to an answer about releases, plans, tables and topics before it is given."""
 
@@ -80,6 +82,7 @@ class World:
         """The lake server."""
         path = request.url.path
         self.asked.append(f"{request.method} {path}")
+        self.before(path)
         if self.away:
             raise httpx.ConnectError("nobody listens")
         if path == "/status":

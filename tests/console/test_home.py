@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.console.conftest import CERTIFICATE, HOSTILE, PARTS, STATUS, VERSION, Browser, World, hostile
+from tests.console.conftest import (
+    CERTIFICATE,
+    HOSTILE,
+    PARTS,
+    STATUS,
+    URL,
+    VERSION,
+    Browser,
+    World,
+    hostile,
+)
+from twinlake.console import console as console_module
+from twinlake.console.app import build_app
+from twinlake.console.console import Console
 from twinlake.console.figures import LAKE_EVERY_S, OLD_S
 
 SignIn = Callable[[str], Browser]
@@ -137,3 +153,28 @@ def test_every_value_is_shown_as_text(signed_in: SignIn, world: World) -> None:
 
     for page in pages:
         assert "<img" not in page and html.escape(HOSTILE) in page
+
+
+def test_a_lake_server_that_hangs_does_not_take_home_with_it(
+    console: Console, signed_in: SignIn, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times as many pages wait for it as may: the others are refused, and Home says what it knows."""
+    monkeypatch.setattr(console_module, "PLACE_S", 0.5)
+    cookies, goes_on = dict(signed_in("analyst").client.cookies.items()), threading.Event()
+    world.before = lambda path: goes_on.wait(60) if path.startswith("/plans/") else None
+
+    async def look() -> tuple[httpx.Response, list[httpx.Response]]:
+        app = httpx.ASGITransport(app=build_app(console))
+        async with httpx.AsyncClient(transport=app, base_url=URL, cookies=cookies) as client:
+            pages = [asyncio.ensure_future(client.get("/plans/p")) for _ in range(4 * console_module.PLACES)]
+            refused = [await one for one in pages[console_module.PLACES :]]
+            home = await asyncio.wait_for(client.get("/"), 20)
+            goes_on.set()
+            await asyncio.gather(*pages)
+        return home, refused
+
+    home, refused = asyncio.run(look())
+
+    assert home.status_code == 200 and "All is well" in home.text
+    assert {page.status_code for page in refused} == {503}
+    assert "the lake server was not asked" in refused[0].text

@@ -18,8 +18,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
-from twinlake.base.job import Asker, Job
-from twinlake.console.console import Console, asked, new_token, status_of
+from twinlake.base.job import Asker
+from twinlake.console.console import Console, new_token, status_of
 from twinlake.console.sessions import Session
 from twinlake.server.client import LakeClient
 
@@ -82,16 +82,18 @@ def routes(console: Console, act: Act) -> list[Route]:
 
     async def ask(request: Request, session: Session) -> Response:
         user = session.user.name
-        return page(session, await asked(lambda: act.form(console.client(), request.path_params, user)))
+        form = await console.asked(lambda: act.form(console.client(), request.path_params, user))
+        return page(session, form)
 
     async def do(request: Request, session: Session) -> Response:
         path, given, user = request.path_params, request.state.form, session.user.name
-        form = await asked(lambda: act.form(console.client(), path, user))
+        form = await console.asked(lambda: act.form(console.client(), path, user))
         try:
             _refuse(form, given)
             params = act.params(path, given, user, form)
             asker = Asker(by=user, via="console", why=filled(given, "reason"))
-            job: Job = await asked(lambda: console.client().submit(act.kind, params, _key(given), asker))
+            key = _key(given)
+            job = await console.asked(lambda: console.client().submit(act.kind, params, key, asker))
         except TwinlakeError as error:
             once = {"once": given.get("once", "")} if isinstance(error, UnreachableError) else {}
             return page(session, form, status_of(error), given, error=error, **once)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from twinlake.console.console import Console, asked
+from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 
 LOOKED_AT = 5_000
@@ -21,7 +21,7 @@ FILTERS = ("who", "act", "table")
 def routes(console: Console) -> list[Route]:
     async def audit(request: Request, session: Session) -> Response:
         wanted = {name: request.query_params.get(name, "").strip()[:200] for name in FILTERS}
-        newest = await asked(lambda: console.client().acts(LOOKED_AT))
+        newest = await console.asked(lambda: console.client().acts(LOOKED_AT))
         found = [one for one in newest if _fits(one, wanted)]
         return console.page(
             "audit", session, active="audit", acts=found[:SHOWN], more=max(0, len(found) - SHOWN),

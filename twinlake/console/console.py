@@ -3,13 +3,14 @@ looks."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -51,6 +52,10 @@ FIELDS = 20
 JOBS_SHOWN = 50
 FORM_TOKEN = "form_token"
 SAME_SITE: Literal["lax"] = "lax"
+PLACES, PLACE_S = 16, 3.0
+"""So many pages wait for the lake server at once, the next ones so long for a place: a server that hangs does
+not take Home with it, which says so."""
+T = TypeVar("T")
 Handler = Callable[[Request, Session], Awaitable[Response]]
 
 
@@ -73,6 +78,7 @@ class Console:
     cookie: str
     is_tls: bool
     metrics: ConsoleMetrics
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PLACES))
 
     @classmethod
     def of(
@@ -130,6 +136,26 @@ class Console:
 
         return handle
 
+    async def looked(self, look: Callable[[], T]) -> T:
+        """What is known of sources (`figures.py`): they keep nobody waiting for long."""
+        return await run_in_threadpool(look)
+
+    async def asked(self, ask: Callable[[], T]) -> T:
+        """The answer of what waits for another server. Of the threads that pages wait in some are left for
+        those that only look; UnreachableError where none becomes free for a while."""
+        try:
+            async with asyncio.timeout(PLACE_S):
+                await self.places.acquire()
+        except TimeoutError:
+            raise UnreachableError(
+                "the lake server was not asked", f"{PLACES} pages wait for its answers already",
+                "see on Home whether it answers, and load the page again",
+            ) from None  # fmt: skip
+        try:
+            return await run_in_threadpool(ask)
+        finally:
+            self.places.release()
+
     def page(self, template: str, session: Session | None, status: int = 200, **values: Any) -> HTMLResponse:
         return self.pages.page(template, status, session=session, **values)
 
@@ -183,8 +209,3 @@ def new_token() -> str:
 def status_of(error: TwinlakeError) -> int:
     known = ((NotFoundError, 404), (UsageError, 400), (DeniedError, 403), (UnreachableError, 503))
     return next((status for kind, status in known if isinstance(error, kind)), 409)
-
-
-async def asked(ask: Callable[[], Any]) -> Any:
-    """The answer of what waits for another server, without keeping other pages waiting."""
-    return await run_in_threadpool(ask)

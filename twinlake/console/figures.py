@@ -27,8 +27,9 @@ SERVICES_EVERY_S = 10.0
 """To ask all of them costs Airflow and the broker more than the console: what runs tells of itself less often
 than what it does."""
 PATIENCE_S = 2.0
-FIRST_S = 8.0
-"""So long a page waits where nothing is known yet."""
+FIRST_S = 4.0
+"""So long a page waits where nothing is known yet. Home asks two sources, and takes the console for dead
+after ten seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from twinlake.alarms import watch
 from twinlake.base.times import utc_now
 from twinlake.console import plots
 from twinlake.console.assess import assess
-from twinlake.console.console import Console, asked
+from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 from twinlake.services.problems import NOTHING
 
@@ -29,11 +29,11 @@ def routes(console: Console) -> list[Route]:
         }  # fmt: skip
 
     async def home(request: Request, session: Session) -> Response:
-        found = await asked(lambda: {**figures(), "plots": plots.shown(console, request, "home")})
+        found = await console.looked(lambda: {**figures(), "plots": plots.shown(console, request, "home")})
         return console.page("home", session, active="home", **found)
 
     async def part(request: Request, session: Session) -> Response:
-        return console.page("home_part", session, **await asked(figures))
+        return console.page("home_part", session, **await console.looked(figures))
 
     return [
         Route("/", console.signed_in(home), methods=["GET"]),

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
-from twinlake.console.console import Console, asked
+from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 
 journal = structlog.get_logger(__name__)
@@ -21,11 +21,11 @@ journal = structlog.get_logger(__name__)
 
 def routes(console: Console) -> list[Route]:
     async def listed() -> dict[str, Any]:
-        return {"jobs": await asked(console.jobs.seen), "about": about, "seconds": seconds}
+        return {"jobs": await console.looked(console.jobs.seen), "about": about, "seconds": seconds}
 
     async def jobs(request: Request, session: Session) -> Response:
         if (key := request.query_params.get("key")) is not None:  # a task in Airflow knows no more of its job
-            found = await asked(lambda: console.client().find(key))
+            found = await console.asked(lambda: console.client().find(key))
             if found is None:
                 raise NotFoundError(
                     "this job has not begun", "nobody has asked for it yet, or it is no longer kept",
@@ -38,7 +38,7 @@ def routes(console: Console) -> list[Route]:
         return console.page("jobs_part", session, **await listed())
 
     async def job(request: Request, session: Session) -> Response:
-        found = await asked(lambda: console.client().job(request.path_params["id"]))
+        found = await console.asked(lambda: console.client().job(request.path_params["id"]))
         return console.page("job", session, active="jobs", job=found, seconds=seconds)
 
     async def cancel(request: Request, session: Session) -> Response:
@@ -50,7 +50,7 @@ def routes(console: Console) -> list[Route]:
                 raise UsageError(f"job {id} cannot be cancelled", f"it has ended: {found.state}", "")
             return client.cancel(id, Asker(by=session.user.name, via="console"))
 
-        await asked(ask)
+        await console.asked(ask)
         console.jobs.forget()
         journal.info("a job is cancelled", job=id, user=session.user.name)
         return RedirectResponse(f"/jobs/{id}", 303)

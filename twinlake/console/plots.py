@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import UsageError
-from twinlake.console.console import Console, asked
+from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 from twinlake.console.thinning import GAP_S, Line, Lines, Thinned
 
@@ -100,7 +100,7 @@ def routes(console: Console) -> list[Route]:
         """`of` is a page, `name` its topic or table, `days` 1 or 7."""
         given = request.query_params
         of, name, days = given.get("of", ""), given.get("name", ""), days_of(request)
-        return JSONResponse(await asked(lambda: _found(console, of, name, days)))
+        return JSONResponse(await console.asked(lambda: _found(console, of, name, days)))
 
     return [Route("/part/history", console.signed_in(history, is_part=True), methods=["GET"])]
 

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import Asker
 from twinlake.console.acts import filled
-from twinlake.console.console import Console, asked, status_of
+from twinlake.console.console import Console, status_of
 from twinlake.console.sessions import Session
 from twinlake.console.statement import explained, own
 from twinlake.reading.running_client import end, find, running
@@ -29,7 +29,7 @@ def routes(console: Console) -> list[Route]:
         """What is running; or why that is not known."""
         services = own(console.settings, session)
         try:
-            return {"queries": await asked(lambda: running(services)), "error": None}
+            return {"queries": await console.asked(lambda: running(services)), "error": None}
         except TwinlakeError as error:
             return {"queries": [], "error": explained(error, session)}
 
@@ -41,7 +41,7 @@ def routes(console: Console) -> list[Route]:
 
     async def form(request: Request, session: Session) -> Response:
         services, id = own(console.settings, session), request.path_params["id"]
-        query = await asked(lambda: find(services, id))
+        query = await console.asked(lambda: find(services, id))
         return page(session, query)
 
     def page(session: Session, query: dict[str, Any], status: int = 200, **more: Any) -> Response:
@@ -54,7 +54,7 @@ def routes(console: Console) -> list[Route]:
     async def cancel(request: Request, session: Session) -> Response:
         services, id = own(console.settings, session), request.path_params["id"]
         why = filled(request.state.form, "reason")
-        query = await asked(lambda: find(services, id))
+        query = await console.asked(lambda: find(services, id))
 
         def ask() -> None:
             if query["user"] != session.user.name:
@@ -63,7 +63,7 @@ def routes(console: Console) -> list[Route]:
             end(services, id)
 
         try:
-            await asked(ask)
+            await console.asked(ask)
         except TwinlakeError as error:
             return page(session, query, status_of(error), error=error, reason=why or "")
         journal.info("a query is cancelled", query=id, of=query["user"], user=session.user.name)

@@ -15,7 +15,6 @@ from starlette.routing import Route
 from twinlake.base.errors import TwinlakeError
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
-from twinlake.console.console import asked as asked_of
 from twinlake.console.downloads import FORMS, Form, written
 from twinlake.console.sessions import Session
 from twinlake.console.statement import SHOWN, Asked, explained, own
@@ -57,7 +56,7 @@ def routes(console: Console) -> list[Route]:
         """What the editor completes; an error as JSON, which it says."""
         services = own(console.settings, session)
         try:
-            return JSONResponse(await asked_of(lambda: known_names(services)))
+            return JSONResponse(await console.asked(lambda: known_names(services)))
         except TwinlakeError as error:
             why = explained(error, session)
             return JSONResponse(why.to_json(), status_of(why))

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from twinlake.base.errors import TwinlakeError
 from twinlake.console import acts, statement
 from twinlake.console.acts import Act, Field, Form, filled
-from twinlake.console.console import Console, asked, status_of
+from twinlake.console.console import Console, status_of
 from twinlake.console.guard import ALONE
 from twinlake.console.sessions import Session
 from twinlake.reading.client import ask_report
@@ -37,15 +37,15 @@ def routes(console: Console) -> list[Route]:
             client = console.client()
             return {"releases": client.releases(RELEASES_SHOWN), "plans": client.plans(PLANS_SHOWN)}
 
-        return console.page("releases", session, active="releases", words=WORDS, **await asked(ask))
+        return console.page("releases", session, active="releases", words=WORDS, **await console.asked(ask))
 
     async def release(request: Request, session: Session) -> Response:
         number = request.path_params["number"]
-        (found,) = await asked(lambda: console.client().releases(number=number))
+        (found,) = await console.asked(lambda: console.client().releases(number=number))
         return console.page("release", session, active="releases", release=found)
 
     async def plan(request: Request, session: Session) -> Response:
-        found = await asked(lambda: console.client().plan(request.path_params["id"]))
+        found = await console.asked(lambda: console.client().plan(request.path_params["id"]))
         can = found["state"] in PROMOTABLE
         return console.page("plan", session, active="releases", plan=found, words=WORDS, can_promote=can)
 
@@ -57,7 +57,7 @@ def routes(console: Console) -> list[Route]:
             return ask_report(statement.own(console.settings, session), id)
 
         try:
-            return HTMLResponse(await asked(ask), headers=ALONE)
+            return HTMLResponse(await console.asked(ask), headers=ALONE)
         except TwinlakeError as error:
             page = console.page("no_report", None, status_of(error), error=error)
             page.headers["X-Frame-Options"] = ALONE["X-Frame-Options"]

@@ -15,7 +15,7 @@ from twinlake.base import quote
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.console import acts, plots, statement
 from twinlake.console.acts import Act, Field, Form, filled
-from twinlake.console.console import Console, asked, status_of
+from twinlake.console.console import Console, status_of
 from twinlake.console.home import tables as versions_of
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
@@ -39,10 +39,10 @@ def routes(console: Console) -> list[Route]:
             seen = plots.shown(console, request, "table", found["name"])
             return {"table": found, "lake": lake, "healths": healths, "plots": seen}
 
-        return console.page("table", session, active="", **await asked(ask))
+        return console.page("table", session, active="", **await console.asked(ask))
 
     async def rows(request: Request, session: Session) -> Response:
-        found = await asked(lambda: console.client().table(request.path_params["name"]))
+        found = await console.asked(lambda: console.client().table(request.path_params["name"]))
         name = found["name"]
         wanted = {"rows": (f"serve.{quote.name(name)}", ROWS)}
         if found["late"]:
@@ -68,7 +68,7 @@ def routes(console: Console) -> list[Route]:
         )
 
     async def explain(request: Request, session: Session) -> Response:
-        found = await asked(lambda: console.client().table(request.path_params["name"]))
+        found = await console.asked(lambda: console.client().table(request.path_params["name"]))
         key = _key_of(request.query_params.get("key", ""))
         why = await console.statements.sent(
             lambda: statement.explain(console.settings, session, found["name"], key), session

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from twinlake.base.errors import TwinlakeError
 from twinlake.console import acts, plots, statement
 from twinlake.console.acts import Act, Field, Form, filled
-from twinlake.console.console import Console, asked, status_of
+from twinlake.console.console import Console, status_of
 from twinlake.console.sessions import Session
 from twinlake.server.client import LakeClient
 
@@ -35,11 +35,11 @@ def routes(console: Console) -> list[Route]:
             seen = plots.shown(console, request, "topic", found["name"])
             return {"topic": found, "lake": lake, "known": known, "plots": seen}
 
-        found = await asked(ask)
+        found = await console.asked(ask)
         return console.page("topic", session, active="", verdicts=VERDICTS, files=FILES, **found)
 
     async def quarantine(request: Request, session: Session) -> Response:
-        found = await asked(lambda: console.client().topic(request.path_params["name"]))
+        found = await console.asked(lambda: console.client().topic(request.path_params["name"]))
         held, error, status = None, None, 200
         try:
             held = await console.statements.sent(
