@@ -165,7 +165,7 @@ def test_what_another_installation_runs_is_used_and_not_started(
     assert {name: whose[name] for name in ("broker", "registry", "lake", "sql")} == {
         "broker": "external", "registry": "external", "lake": "embedded", "sql": "embedded",
     }  # fmt: skip
-    assert ours.parts() == {"supervisor", "lake", "sql"} and theirs.parts() == before
+    assert ours.parts() == {"supervisor", "lake", "sql", "alarms", "console"} and theirs.parts() == before
     assert ours.services.bootstrap_servers == theirs.services.bootstrap_servers
     assert ours.services.cluster_id == theirs.services.cluster_id
 
