@@ -47,6 +47,16 @@ def test_acts_of_one_person_kind_or_table(signed_in: SignIn, asked: str, jobs: l
     assert [job for job in ("j8", "j7") if f'/jobs/{job}"' in page] == jobs
 
 
+def test_a_query_that_was_cancelled_leads_to_no_job(signed_in: SignIn, world: World) -> None:
+    what = {"kind": "query", "user": "ben", "endpoint": "jdbc", "sql": "SELECT 1"}
+    world.acts = [replace(PROMOTE, act="cancel", job="0123abcd4567", what=what).to_json()]
+
+    page = signed_in("analyst").get("/audit")
+
+    assert "kind=query, user=ben, endpoint=jdbc, sql=SELECT 1" in text(page)
+    assert "query 0123abcd4567" in text(page) and "/jobs/0123abcd4567" not in page.text
+
+
 def test_every_text_of_an_act_is_shown_as_text(signed_in: SignIn, world: World) -> None:
     world.masked = hostile
     page = signed_in("analyst").get("/audit").text

@@ -69,7 +69,7 @@ class SqlServer:
         self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
         self.metrics_port = self.metrics_port or free_port()
         self.scratch.mkdir(exist_ok=True)
-        lines = [hashed(name, PASSWORD).strip() for name in ("analyst", "ben")]
+        lines = [hashed(name, PASSWORD).strip() for name in ("analyst", "ben", "ben@elsewhere")]
         operator = f"{hashed('olga', PASSWORD).strip()}:operator"
         (self.scratch / "password").write_text("\n".join((*lines, operator, "")))
         (self.scratch / "metrics").write_text(hashed(*SCRAPER))

@@ -106,14 +106,15 @@ def test_a_long_statement_over_jdbc_is_listed_with_user_age_and_memory_and_cance
     sql: SqlServer, released: Released, jdbc: Callable[..., Any]
 ) -> None:
     operator = of(sql, "olga")
-    with closing(jdbc("ben")) as connection:
+    with closing(jdbc("ben@elsewhere")) as connection:
         statement = connection.createStatement()
         sent = Sent(lambda: statement.executeQuery(LONG))
 
         one = seen(operator, "jdbc")
 
-        assert (one["user"], one["state"]) == ("ben", "running") and one["seconds"] > 0
-        assert running(sql.services) == [], "it is another analyst's"
+        assert (one["user"], one["state"]) == ("ben@elsewhere", "running") and one["seconds"] > 0
+        assert running(of(sql, "ben")) == [], "it is another analyst's"
+        assert [mine["id"] for mine in running(of(sql, "ben@elsewhere"))] == [one["id"]]
         write_down(released, one, "the lake is needed")
         end(operator, one["id"])
         why = "why: olga has cancelled it: the lake is needed"

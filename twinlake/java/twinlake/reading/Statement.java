@@ -5,6 +5,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.apache.hive.service.auth.TSetIpAddressProcessor;
 import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.hive.service.cli.OperationState;
 import org.apache.hive.service.cli.session.HiveSession;
@@ -27,12 +28,16 @@ final class Statement extends SparkExecuteStatementOperation {
   private final boolean isWaitedFor;
   private final long serversLimitS;
   private final String text;
+  private final String user;
   private final long startedMs = System.currentTimeMillis();
 
   Statement(SparkSession session, HiveSession parent, String text, Map<String, String> settings, boolean isAsync, long limitS) {
     super(session, parent, text, settings, true, limitS);
     isWaitedFor = !isAsync;
     this.text = text;
+    // whose password the connection has shown: a session's own name of the user ends before an @ or /
+    String shown = TSetIpAddressProcessor.getUserName();
+    user = shown == null ? parent.getUserName() : shown;
     long most = (long) ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf()
         .getConf(SQLConf.THRIFTSERVER_QUERY_TIMEOUT());
     serversLimitS = most > 0 && (limitS <= 0 || most < limitS) ? most : 0;
@@ -121,7 +126,7 @@ final class Statement extends SparkExecuteStatementOperation {
   }
 
   String user() {
-    return getParentSession().getUserName();
+    return user;
   }
 
   String text() {
