@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from email.message import Message as Parsed
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from secrets import token_hex
@@ -21,6 +19,7 @@ from aiosmtpd.controller import Controller
 from structlog.testing import capture_logs
 
 from tests.broker import free_port
+from tests.posted import posted_to
 from twinlake.alarms import receivers
 from twinlake.alarms.alarm import Alarm, Message
 from twinlake.alarms.receivers import Log, Mail, Webhook, receivers_of
@@ -56,23 +55,13 @@ def listening() -> Iterator[Hook]:
     """A receiver on a real port."""
     made = Hook()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            made.sent.append((dict(self.headers), body))
-            self.send_response(made.status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def take(path: str, headers: dict[str, str], body: bytes) -> int:
+        made.sent.append((headers, json.loads(body)))
+        return made.status
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    made.url = f"http://127.0.0.1:{server.server_port}/hook"
-    yield made
-    server.shutdown()
-    server.server_close()
+    with posted_to(take) as url:
+        made.url = f"{url}/hook"
+        yield made
 
 
 class Inbox:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.kill.server import LakeProcess
-from tests.project import PROJECT
+from tests.project import PROJECT, TABLES
 
 SALES = "sales_per_region"
 
@@ -60,3 +60,10 @@ class Installation:
 
 def states(run: dict[str, Any]) -> set[str]:
     return {run["state"], *(state for _, _, state in run["tasks"])}
+
+
+def changed(where: str = "status = 'paid'") -> dict[str, Any]:
+    """The definitions, one of them with another condition."""
+    definitions = {table.name: table.to_json() for table in TABLES}
+    definitions[SALES]["where"] = where
+    return definitions

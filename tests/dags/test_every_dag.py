@@ -7,23 +7,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.dags.installation import SALES, Installation, states
+from tests.dags.installation import SALES, Installation, changed, states
 from tests.kill.server import lake_process
-from tests.project import TABLES
 from twinlake.base.times import format_moment, utc_now
 
 pytestmark = pytest.mark.services
-
-
-def changed() -> dict[str, Any]:
-    """The definitions, one of them with another condition."""
-    definitions = {table.name: table.to_json() for table in TABLES}
-    definitions[SALES]["where"] = "status = 'paid'"
-    return {"definitions": definitions}
 
 
 def events_by_asset(events: list[list[str]]) -> dict[str, list[str]]:
@@ -50,8 +41,8 @@ def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
             ("backfill", {**range_, "repair": True, "reason": "a test"}),
             ("replay", {"topic": "orders", "reason": None}),
             ("reload", {}),
-            ("release", changed(), "too few rows"),
-            ("release", changed()),
+            ("release", {"definitions": changed()}, "too few rows"),
+            ("release", {"definitions": changed()}),
             ("rollback", {"reason": "too few orders"}),
             ("maintain", {"keep": 1}),
         )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.dags.airflow_alone import airflow_alone
+from tests.dags.installation import SALES, changed
 from tests.dags.own_airflow import USER, OwnAirflow
 from tests.kill.server import LakeProcess, lake_process
 from tests.postgres import Postgres
@@ -27,7 +28,6 @@ from twinlake.cli import dags
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
 
-SALES = "sales_per_region"
 PREFIX = "shop_"
 REPORTS = "https://data.example/twinlake"
 CONSOLE = "https://console.example"
@@ -218,13 +218,6 @@ def test_who_ends_a_task_in_airflow_cancels_its_job_and_a_restart_of_airflow_doe
     assert server.client.follow(other.id).state == "succeeded"
     assert airflow.end("backfill", run)[0] == ("success" if end == "cleared" else "failed")
     assert jobs() == (["cancelled", "succeeded"] if end == "cleared" else ["cancelled"])
-
-
-def changed(where: str = "status = 'paid'") -> dict[str, Any]:
-    """The definitions, one of them with another condition."""
-    definitions = {table.name: table.to_json() for table in TABLES}
-    definitions[SALES]["where"] = where
-    return definitions
 
 
 def approval_waits(company: Company, run: str) -> bool:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.dags.installation import SALES, Installation, states
+from tests.dags.installation import SALES, Installation, changed, states
 from tests.kill.server import lake_process
-from tests.project import TABLES
 from twinlake.base.job import Asker
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]
@@ -71,13 +70,6 @@ def test_a_backfill_of_a_range_in_which_nothing_lies_fails(installation: Install
     ]  # fmt: skip
 
 
-def changed(where: str) -> dict[str, Any]:
-    """The definitions, one of them with another condition."""
-    definitions = {table.name: table.to_json() for table in TABLES}
-    definitions[SALES]["where"] = where
-    return {"definitions": definitions}
-
-
 def decided_elsewhere(installation: Installation, where: str, kind: str, **decision: str) -> dict[str, Any]:
     """A run of the DAG release; once it waits, its plan is decided by a job of this kind, not by Airflow."""
     server = installation.server
@@ -87,7 +79,7 @@ def decided_elsewhere(installation: Installation, where: str, kind: str, **decis
         return found and str(found["plan"])
 
     with ThreadPoolExecutor(1) as airflow:
-        run = airflow.submit(installation.run, ("release", changed(where), None))
+        run = airflow.submit(installation.run, ("release", {"definitions": changed(where)}, None))
         server.until(lambda: waiting() is not None or run.done(), 300)
         plan = waiting()
         assert plan, run.result()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from structlog.testing import capture_logs
 from tests.broker import free_port
 from tests.metrics.scraping import scrape
 from tests.metrics.test_endpoint import LINE, LOGIN
+from tests.posted import posted_to
 from twinlake.base.errors import UsageError
 from twinlake.base.waiting import wait_for
 from twinlake.config.sections import Metrics
@@ -61,26 +60,15 @@ def receiving() -> Iterator[Receiving]:
     """One on a real port."""
     made = Receiving()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            known = {name.lower(): value for name, value in self.headers.items()}
-            made.headers.append({"path": self.path, **known})
-            if made.status == 200:
-                made.taken.append(ExportMetricsServiceRequest.FromString(body))
-            self.send_response(made.status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def take(path: str, headers: dict[str, str], body: bytes) -> int:
+        made.headers.append({"path": path, **{name.lower(): value for name, value in headers.items()}})
+        if made.status == 200:
+            made.taken.append(ExportMetricsServiceRequest.FromString(body))
+        return made.status
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    made.url = f"http://127.0.0.1:{server.server_port}/v1/metrics"
-    yield made
-    server.shutdown()
-    server.server_close()
+    with posted_to(take) as url:
+        made.url = f"{url}/v1/metrics"
+        yield made
 
 
 def collector(tmp_path: Path) -> Collector:

@@ -12,7 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.cli.jobs import AS_JSON, lake_client
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
-from twinlake.reading.running_client import end, find, running
+from twinlake.reading.running_client import cancel, find, running
 from twinlake.reading.server_address import named_server
 
 LONGEST_SQL = 100
@@ -59,10 +59,8 @@ def cancel_command(
     if reason is not None and not reason.strip():
         raise UsageError("--reason says nothing", "it is empty", "leave it out, or say why")
     services = _server()
-    query = find(services, id)
-    if query["user"] != services.sql_user:
-        lake_client(why=reason).query_cancelled(query)
-    query = end(services, id)
+    found = find(services, id)
+    query = cancel(services, found, lambda query: lake_client(why=reason).query_cancelled(query))
     if as_json:
         print_json(query)
     else:
