@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-rebuilds bench-scale bench-witness lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-rebuilds bench-scale bench-witness docs lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
+	@echo "make docs     write again what docs/ holds of the code: API, metrics, settings, the editors' schemas"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel, a shard that the commit draws"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -108,6 +109,12 @@ bench-scale: install
 
 bench-idle: jars
 	@$(PY) -m benchmarks.idle
+
+docs: jars
+	@$(PY) -m twinlake.server.api_doc > .docs.made && mv .docs.made docs/api.md
+	@$(PY) -m twinlake.metrics.doc > .docs.made && mv .docs.made docs/metrics.md
+	@$(PY) -m twinlake.config.settings_example
+	@.venv/bin/twinlake editor-schemas docs/editor
 
 lint: install
 	@$(PY) -m ruff check .
