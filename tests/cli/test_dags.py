@@ -27,7 +27,10 @@ def test_the_folder_has_the_dags_and_what_they_import_and_nothing_else(home: Pat
 
     found = shown(tmp_path / "made")
     assert done.exit_code == 0 and f"Twinlake {VERSION}, {len(found) - 1} files" in done.stdout
-    needed = {"release.py", ".airflowignore", "twinlake/airflow/trigger.py", "twinlake/server/client.py"}
+    needed = {
+        "release.py", ".airflowignore", "plugins/twinlake_console.py", "twinlake/airflow/trigger.py",
+        "twinlake/server/client.py",
+    }  # fmt: skip
     assert needed <= found
     library = [place.removeprefix("twinlake/") for place in found if place.startswith("twinlake/")]
     assert not [place for place in library if any(one in place for one in HEAVY)]
@@ -35,7 +38,8 @@ def test_the_folder_has_the_dags_and_what_they_import_and_nothing_else(home: Pat
     for place in found - {dags.MARK}:
         if place in (".airflowignore", dags.POOLS):
             continue
-        source = PROJECT / (place if place.startswith("twinlake/") else f"dags/{place}")
+        where = {"twinlake": "", "plugins": "twinlake/airflow/"}.get(place.partition("/")[0], "dags/")
+        source = PROJECT / f"{where}{place}"
         assert (tmp_path / "made" / place).read_bytes() == source.read_bytes()
 
 
