@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from twinlake.batch.diff import ColumnDiff, Diff, Side, diff
+from twinlake.batch.over_time import DAY, HOUR, MINUTE, MOST
 
 SCHEMA = "k string, w int, amount decimal(38,2), share double, size double, note string"
 SCALES = {"share": "size"}
 AMOUNT = ("decimal(38,2)", "decimal(38,2)")
+AT = ("*", "timestamp_seconds(w * 60) AS at")
 
 
-def found(left: DataFrame, right: DataFrame, shown: int = 20, totals: bool = False) -> Diff:
+def found(
+    left: DataFrame, right: DataFrame, shown: int = 20, totals: Sequence[str] = (), **more: Any
+) -> Diff:
     scales = SCALES if "size" in left.columns else {}
     sides = (Side(rows=left, scales=scales), Side(rows=right, scales=scales))
-    return diff(*sides, ("k", "w"), shown=shown, totals=totals)
+    return diff(*sides, ("k", "w"), shown=shown, totals=totals, **more)
 
 
 def test_rows_meet_by_key_null_equals_null_and_doubles_have_the_tolerance_of_their_scale(
@@ -41,7 +49,7 @@ def test_rows_meet_by_key_null_equals_null_and_doubles_have_the_tolerance_of_the
         SCHEMA,
     )
 
-    made = found(left, right, totals=True)
+    made = found(left, right, totals=("amount", "share", "note"))
 
     assert (made.common, made.changed, made.only_left, made.only_right) == (3, 2, 1, 1)
     assert (made.compared, made.differing) == (5, 4)
@@ -93,10 +101,78 @@ def test_numbers_of_two_types_compare_by_value_and_a_total_that_does_not_fit_is_
     left = spark.sql(f"SELECT 'a' k, id w, 7 n, {huge} huge FROM range(2)")
     right = spark.sql(f"SELECT 'a' k, id w, 7BD n, {huge} huge FROM range(2)")
 
-    made = found(left, right, totals=True)
+    made = found(left, right, totals=("n", "huge"))
+    by_time = found(left.selectExpr(*AT), right.selectExpr(*AT), totals=("n", "huge"), over="at")
 
     assert made.differing == 0
-    assert [column.totals for column in made.columns] == [(Decimal(14), Decimal(14)), (None, None)]
+    for each in (made, by_time):
+        assert [column.totals for column in each.columns][:2] == [(Decimal(14), Decimal(14)), (None, None)]
+
+
+def over(spark: SparkSession, rows: str, step: int) -> DataFrame:
+    """So many rows, one each `step` seconds from 1970 on."""
+    return spark.sql(f"SELECT 'a' k, id w, 1 n, timestamp_seconds(id * {step}) at FROM {rows}")
+
+
+def test_what_differs_is_counted_by_time_in_buckets_that_follow_from_the_times(spark: SparkSession) -> None:
+    left = over(spark, "range(10)", 30)
+    right = over(spark, "range(2, 12)", 30).withColumn("n", F.when(F.col("w") == 5, 8).otherwise(F.col("n")))
+
+    made = found(left, right, totals=("n",), over="at", largest_first=True)
+
+    assert (made.common, made.changed, made.only_left, made.only_right) == (8, 1, 2, 2)
+    assert made.columns[0].totals == (10, 17)
+    buckets = made.over_time
+    assert buckets and (buckets.column, buckets.seconds) == ("at", MINUTE)
+    assert (buckets.first, buckets.last) == (0, 330)
+    assert [(one.at, one.left, one.right, one.differing, one.totals["n"]) for one in buckets.rows] == [
+        (0, 2, 0, 2, (2, None)), (60, 2, 2, 0, (2, 2)), (120, 2, 2, 1, (2, 9)), (180, 2, 2, 0, (2, 2)),
+        (240, 2, 2, 0, (2, 2)), (300, 0, 2, 2, (None, 2)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds"), [(60, 5 * MINUTE), (HOUR, 6 * HOUR), (DAY, 7 * DAY), (60 * DAY, 27_000_000 - 81_000)]
+)
+def test_however_long_the_time_is_there_are_about_200_buckets(
+    spark: SparkSession, step: int, seconds: int
+) -> None:
+    rows = over(spark, "range(1000)", step)
+
+    buckets = found(rows, rows, over="at").over_time
+
+    assert buckets and len(buckets.rows) <= MOST + 1
+    assert buckets.seconds == (seconds if step < 60 * DAY else -(-999 * step // MOST))
+    assert sum(one.left for one in buckets.rows) == 1000
+
+
+def test_rows_of_no_known_time_are_counted_apart(spark: SparkSession) -> None:
+    left = spark.sql("SELECT 'a' k, 1 w, CAST(NULL AS TIMESTAMP) at, 1 n")
+    right = spark.sql("SELECT 'a' k, 1 w, TIMESTAMP '-4000-01-01 00:00:00Z' at, 2 n")
+
+    buckets = found(left, right, over="at").over_time
+
+    assert buckets and (buckets.first, buckets.last) == (None, None)
+    assert [(one.at, one.differing) for one in buckets.rows] == [(None, 1)]
+    nothing = left.where("false")
+    empty = found(nothing, nothing, over="at")
+    assert empty.differing == 0 and empty.over_time and empty.over_time.rows == ()
+
+
+def test_the_rows_that_differ_most_come_first_whatever_their_units(spark: SparkSession) -> None:
+    """Row 3 has most of what `grams` differ by, row 7 all of what `share` does."""
+    left = spark.sql("SELECT 'a' k, id w, 1000000 grams, 0.5D share FROM range(10)")
+    right = spark.sql(
+        "SELECT 'a' k, id w, 1000000 + CASE id WHEN 3 THEN 9000 WHEN 4 THEN 1000 WHEN 5 THEN 100 ELSE 0 END"
+        " grams,"
+        " CASE id WHEN 7 THEN 0.6D WHEN 8 THEN CAST('NaN' AS DOUBLE) ELSE 0.5D END share FROM range(10)"
+    )
+
+    made = found(left, right.where("w <> 8"), totals=("grams",), largest_first=True)
+    nan = found(left, right, largest_first=True)
+
+    assert [row.known["w"] for row in made.rows] == [7, 3, 4, 5, 8]
+    assert [row.known["w"] for row in nan.rows] == [3, 4, 5, 7, 8]
 
 
 def _key(left: Row | None, right: Row | None) -> tuple[str, int]:

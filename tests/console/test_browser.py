@@ -251,6 +251,7 @@ def test_a_report_is_shown_in_its_style_and_what_it_has_in_it_does_not_run(
     browser.get(f"{address}/plans/{lake.plan.plan.id}")
     assert refused(browser) == []  # of the page itself
 
+    browser.execute_script("document.querySelector('iframe').closest('details').open = true")
     browser.switch_to.frame(browser.find_element("css selector", "iframe"))
     text = browser.find_element("css selector", "p")
     assert (text.text, text.value_of_css_property("width")) == ("the report", "321px")
@@ -258,6 +259,28 @@ def test_a_report_is_shown_in_its_style_and_what_it_has_in_it_does_not_run(
     browser.switch_to.default_content()
 
     assert browser.title.startswith("Plan ")
+
+
+def test_a_plan_is_plotted_blue_against_green_over_time(browser: Any, address: str, lake: Answering) -> None:
+    sign_in(browser, address, "analyst", "reader")
+    browser.get(f"{address}/plans/{lake.plan.plan.id}")
+    wait_for("the plots", lambda: len(browser.find_elements("css selector", "canvas")) == 3 or None, 30)
+
+    amount = browser.find_elements("css selector", ".chart")[0]
+    assert amount.find_element("css selector", "h3").text == "Sum of amount per hour"
+    names = [one.text for one in amount.find_elements("css selector", ".u-legend .u-label")]
+    assert names[1:] == ["blue", "green"]
+    inked = browser.execute_script(INKED, amount.find_element("css selector", "canvas"))
+    thirds = [any(inked[len(inked) * n // 6 : len(inked) * (n + 1) // 6]) for n in range(1, 5)]
+    assert thirds == [True] * 4, "blue goes from side to side"
+    assert refused(browser) == []
+    wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+    assert wide <= 0, "a phone would have to be pushed to and fro"
+
+    lake.masked = hostile  # type: ignore[assignment]
+    browser.refresh()
+    wait_for("the texts", lambda: HOSTILE in browser.find_element("css selector", "main").text or None, 30)
+    assert browser.find_elements("css selector", "img") == [] and browser.title.startswith("Plan ")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,52 @@ def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(signe
     assert "sales v-1 v-2 different 960 40 2 0" in shown
     assert "sales certificate ok equal at orders batch 7" in shown
     assert "sales witness failed 2 rows differ north: 3, not 4" in shown
-    assert f'<iframe sandbox title="Report of the plan" src="{PLAN}/report">' in page.text
+    assert f'<iframe sandbox loading="lazy" title="Report of the plan" src="{PLAN}/report">' in page.text
+
+
+def test_a_plan_says_since_when_what_differs_by_how_much_and_which_rows_differ_most(
+    signed_in: SignIn,
+) -> None:
+    page = signed_in("analyst").get(PLAN)
+
+    shown = text(page)
+    assert "Rows differ from 2026-01-30T11:02:00Z to 2026-01-30T12:58:00Z , by window_start." in shown
+    # what differs most is first; an average has no total, and what is equal is folded
+    assert "amount decimal(38,2) 40 90.00 81.00 -9.00 (-10.0 %) average double 40" in shown
+    assert "Columns that are equal: 1" in shown and "region north amount 9.00 → 1.50 (-7.50)" in shown
+    address = html.unescape(page.text.partition('data-plots="')[2].partition('"')[0])
+    found = signed_in("analyst").get(address).json()
+    titles = ["Sum of amount per hour", "Rows per hour", "Rows that differ per hour"]
+    assert [one["title"] for one in found["plots"]] == titles and len(found["times"]) == 3
+    assert {one["name"]: one["values"] for one in found["plots"][0]["curves"]} == {
+        "blue": [30.0, 30.0, 30.0], "green": [30.0, 25.0, 26.0],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed", [{"no_time": "no column says of which time"}, {}], ids=["no time", "older"]
+)
+def test_a_comparison_without_time_says_so_and_has_no_plot(
+    signed_in: SignIn, world: World, changed: dict[str, Any]
+) -> None:
+    without = replace(release_answers.DIFF, over_time=None, **changed)
+    world.plan, made = release_answers.facts(diffs=(without,)), signed_in("analyst")
+
+    page, part = made.get(PLAN), made.get(f"/part/comparison?plan={'c' * 12}&table=sales").json()
+
+    assert changed.get("no_time", "did not look at time yet") in text(page)
+    assert "data-plots" not in page.text and part == {"times": [], "plots": [], "note": ""}
+
+
+def test_a_plot_is_of_who_is_signed_in_and_of_a_plan_that_there_is(
+    signed_in: SignIn, browser: Callable[[], Browser]
+) -> None:
+    assert browser().get(f"/part/comparison?plan={'c' * 12}&table=sales").status_code == 401
+    made = signed_in("analyst")
+    assert [made.get(f"/part/comparison?plan={one}").status_code for one in ("..%2fstatus", "0" * 12)] == [
+        404,
+        404,
+    ]
 
 
 def test_the_report_is_what_the_sql_server_has_and_can_do_nothing(

@@ -118,6 +118,15 @@ def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to
     assert (orders["blue_total"], orders["green_total"]) == ("200", "180")
     # every tenth order is cancelled, all of them in region r0: one changed row in each of the four minutes
     assert (found["common"], found["changed"], found["only_blue"], found["only_green"]) == (20, 4, 0, 0)
+    over = found["over_time"]
+    assert (over["column"], over["seconds"], over["differing"]) == ("window_start", 60, [1, 1, 1, 1])
+    assert (over["first"], over["last"]) == ("2026-01-31T12:00:00Z", "2026-01-31T12:03:00Z")
+    totals = {one["name"]: (one["blue"], one["green"]) for one in over["totals"]}
+    assert totals["orders"] == ([60.0, 60.0, 60.0, 20.0], [54.0, 54.0, 54.0, 18.0])
+    assert totals.keys() == {"orders", "sales"}, "averages and the like do not add up"
+    assert [one["blue_total"] for one in found["columns"] if one["name"] in ("average", "largest")] == [
+        None
+    ] * 2
     page = (lake.path / "plans" / f"{plan}.html").read_text()
     assert "sales_per_region" in page and "<script" not in page
 

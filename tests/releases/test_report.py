@@ -11,6 +11,7 @@ import pytest
 from twinlake.lake.catalog.plans import Change, Plan, Plans
 from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.gate_checks import Check, Gate
+from twinlake.releases.over_time import Lines, OverTime
 from twinlake.releases.report import render
 
 NASTY = "<script>alert('x')</script>"
@@ -31,6 +32,17 @@ DIFF = Comparison(
     changed=1,
     only_blue=2,
     only_green=0,
+    over_time=OverTime(
+        column=NASTY,
+        seconds=3_600,
+        at=(0, 3_600, 7_200),
+        differing=(0, 1, 0),
+        first="1970-01-01T01:02:00Z",
+        last="1970-01-01T01:02:00Z",
+        untimed=2,
+        rows=Lines(name="rows", blue=(5, 5, 5), green=(5, 4, 5)),
+        totals=(Lines(name=NASTY, blue=(1.5, 2.5, None), green=(1.5, 2.0, None)),),
+    ),
     columns=(
         ComparedColumn(name="sales", type="decimal(38,2)", changed=1, blue_total="10.50", green_total="9.00"),
     ),
@@ -57,7 +69,7 @@ def test_values_of_records_are_escaped_and_cut() -> None:
     text = page()
 
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 5
+    assert text.count("&lt;script&gt;") == 8
     assert "9" * 201 not in text
 
 
@@ -86,6 +98,32 @@ def test_a_kind_of_rows_that_occurs_is_visible_on_the_bar() -> None:
     assert len(widths) == 4
     assert widths[1] > 5 and widths[2] > 5 and widths[3] == 0
     assert sum(widths) <= 1001
+
+
+def test_the_report_has_what_changed_over_time_since_when_and_by_how_much() -> None:
+    text = page()
+
+    assert "Rows differ from 1970-01-01T01:02:00Z to 1970-01-01T01:02:00Z" in text
+    assert "a point per hour, from 1970-01-01T00:00:00Z to 1970-01-01T02:00:00Z" in text
+    assert "-1.50 (-14.3 %)" in text and "2 rows that differ have no time there" in text
+    # both sums run to the middle of the picture, and the last hour has none
+    assert '<path class="curve" stroke="var(--green)" d="M0.0 48.0h0L300.0 24.0">' in text
+    assert text.count('<path class="curve"') == 5
+
+
+def test_a_table_without_a_column_of_time_says_so_and_so_does_an_older_comparison() -> None:
+    for one, said in ((replace(DIFF, over_time=None, no_time="no time"), "no time"),
+                      (replace(DIFF, over_time=None), "did not look at time yet")):  # fmt: skip
+        text = render(PLAN, [one], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+        assert said in text and 'class="curve"' not in text
+
+
+def test_a_comparison_that_was_stored_before_time_was_looked_at_is_still_read(tmp_path: Path) -> None:
+    plans, older = Plans(tmp_path), DIFF.to_json()
+    del older["over_time"], older["no_time"]
+    plans.save_diff(PLAN.id, "t", older)
+
+    assert plans.diff(PLAN.id, "t", Comparison) == replace(DIFF, over_time=None)
 
 
 def test_diff_and_gate_survive_their_files(tmp_path: Path) -> None:

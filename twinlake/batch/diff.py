@@ -6,12 +6,14 @@ all come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Literal
 
+from twinlake.batch.over_time import Bucket, Buckets, added, bucketed
 from twinlake.kinds.equality import is_number, same
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class ColumnDiff:
     types: tuple[str, str]
     changed: int
     totals: tuple[Any, Any] | None = None
+    """Of a column that was named as one that adds up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,7 @@ class Diff:
     only_right: int
     columns: tuple[ColumnDiff, ...]
     rows: tuple[Differing, ...]
+    over_time: Buckets | None = None
 
     @property
     def compared(self) -> int:
@@ -82,11 +86,22 @@ class Diff:
         return self.changed + self.only_left + self.only_right
 
 
-def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bool = False) -> Diff:
+def diff(
+    left: Side,
+    right: Side,
+    keys: Sequence[str],
+    *,
+    shown: int,
+    totals: Collection[str] = (),
+    over: str | None = None,
+    largest_first: bool = False,
+) -> Diff:
     """The difference of two relations in which `keys` are unique, in one Spark job, or two if they differ.
 
-    At most `shown` differing rows of each sort are kept, the first by key of those whose times Python knows.
-    Columns that only one side has are left out. With `totals`, numbers are summed up on both sides.
+    At most `shown` differing rows of each sort are kept, the first by key of those whose times Python knows;
+    with `largest_first`, those that have the largest share of what any column of numbers differs by. Columns
+    that only one side has are left out. The numbers that `totals` names are summed up on both sides; `over`
+    is a column of time by which all of that is counted, too.
     """
     from pyspark.sql import functions as F
 
@@ -95,40 +110,105 @@ def diff(left: Side, right: Side, keys: Sequence[str], *, shown: int, totals: bo
         for name, type_ in left.types.items()
         if name in right.types and name not in keys
     }
+    numbers = [name for name, both_types in types.items() if all(map(is_number, both_types))]
     joined = _joined(left.rows, right.rows, keys)
     both = F.col("l").isNotNull() & F.col("r").isNotNull()
     differs = {name: both & ~_same(left, right, name, types[name]) for name in types}
     changed = reduce(or_, differs.values(), F.lit(False))
-    counts = [
-        F.count_if(both).alias("common"),
-        F.count_if(changed).alias("changed"),
-        F.count_if(F.col("r").isNull()).alias("only_left"),
-        F.count_if(F.col("l").isNull()).alias("only_right"),
-        *(F.count_if(differs[name]).alias(f"changed_{index}") for index, name in enumerate(types)),
-    ]
-    totalled = [name for name in types if totals and all(map(is_number, types[name]))]
-    for index, name in enumerate(totalled):
-        for side, type_ in zip("lr", types[name], strict=True):
-            counts.append(_total(_at(side, name), type_).alias(f"total_{side}_{index}"))
-    found = joined.agg(*counts).first()
-    assert found is not None  # an aggregate without groups has one row
-
-    def total(name: str) -> tuple[Any, Any] | None:
-        index = totalled.index(name) if name in totalled else None
-        return None if index is None else (found[f"total_l_{index}"], found[f"total_r_{index}"])
+    counted = {
+        "common": F.count_if(both),
+        "changed": F.count_if(changed),
+        "only_left": F.count_if(F.col("r").isNull()),
+        "only_right": F.count_if(F.col("l").isNull()),
+        **{f"changed_{index}": F.count_if(differs[name]) for index, name in enumerate(types)},
+    }
+    moves = {name: _move(name, name in totals) for name in numbers if largest_first}
+    summed = {
+        f"total_{side}_{index}": (_total(_at(side, name), type_), _at(side, name))
+        for index, name in enumerate(types)
+        if name in totals and name in numbers
+        for side, type_ in zip("lr", types[name], strict=True)
+    } | {f"move_{index}": (F.sum(move), move) for index, move in enumerate(moves.values())}
+    counts = [one.alias(name) for name, one in counted.items()]
+    buckets = None
+    if over is None:
+        row = joined.agg(*counts, *(total.alias(name) for name, (total, _) in summed.items())).first()
+        assert row is not None  # an aggregate without groups has one row
+        found = row.asDict()
+    else:
+        missing = F.col("l").isNull() | F.col("r").isNull()
+        by_time = bucketed(joined, _time(left, right, over), changed | missing, counts, summed)
+        found = added(by_time, summed, counted)
+        buckets = _buckets(over, by_time, list(types))
 
     columns = tuple(
-        ColumnDiff(name=name, types=types[name], changed=found[f"changed_{index}"], totals=total(name))
+        ColumnDiff(
+            name=name, types=types[name], changed=found[f"changed_{index}"],
+            totals=_pair(found, index),
+        )
         for index, name in enumerate(types)
-    )
-    counted = {name: found[name] for name in ("common", "changed", "only_left", "only_right")}
-    equal = not (counted["changed"] or counted["only_left"] or counted["only_right"])
+    )  # fmt: skip
+    outcome = {name: found[name] for name in ("common", "changed", "only_left", "only_right")}
     rows: tuple[Differing, ...] = ()
-    if not equal:
+    if outcome["changed"] or outcome["only_left"] or outcome["only_right"]:
         for side, one in (("l", left), ("r", right)):
             joined = joined.where(known_to_python(one.rows.schema, partial(_at, side)))
-        rows = _first_rows(joined, differs, changed, keys, shown)
-    return Diff(**counted, columns=columns, rows=rows)
+        whole = [found[f"move_{index}"] for index in range(len(moves))]
+        size = _largest_share(zip(moves.values(), whole, strict=True))
+        rows = _first_rows(joined, differs, changed, keys, shown, size)
+    return Diff(**outcome, columns=columns, rows=rows, over_time=buckets)
+
+
+def _pair(row: Mapping[str, Any], index: int) -> tuple[Any, Any] | None:
+    """The totals of the column of that number on both sides; None of one that does not add up."""
+    names = [f"total_{side}_{index}" for side in "lr"]
+    return (row[names[0]], row[names[1]]) if names[0] in row else None
+
+
+def _buckets(over: str, by_time: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Buckets:
+    def bucket(row: Mapping[str, Any]) -> Bucket:
+        pairs = {name: pair for index, name in enumerate(names) if (pair := _pair(row, index)) is not None}
+        return Bucket(
+            at=row["at"], left=row["common"] + row["only_left"], right=row["common"] + row["only_right"],
+            differing=row["changed"] + row["only_left"] + row["only_right"], totals=pairs,
+        )  # fmt: skip
+
+    sizes = (row["size"] for row in by_time if row["size"] is not None)
+    return Buckets(
+        column=over, seconds=max(next(sizes, 0), 1), rows=(*map(bucket, by_time),),
+        first=min((row["first"] for row in by_time if row["first"] is not None), default=None),
+        last=max((row["last"] for row in by_time if row["last"] is not None), default=None),
+    )  # fmt: skip
+
+
+def _time(left: Side, right: Side, over: str) -> Column:
+    """That of the right row, which is the newer one, or of the left; NULL where Python does not know it."""
+    from pyspark.sql import functions as F
+
+    times = F.coalesce(*(_at(side, over).cast("timestamp") for side in "rl"))
+    return F.when(_is_known(times), times)
+
+
+def _move(name: str, adds_up: bool) -> Column:
+    """By how much a row differs there, as a double; of what adds up, a row that is missing counts as 0."""
+    from pyspark.sql import functions as F
+
+    sides = [_at(side, name).cast("double") for side in "lr"]
+    if adds_up:
+        sides = [F.coalesce(one, F.lit(0.0)) for one in sides]
+    return F.abs(sides[0] - sides[1])
+
+
+def _largest_share(moves: Iterable[tuple[Column, float | None]]) -> Column:
+    """The largest share that a row has in what a column differs by: units do not matter then."""
+    from pyspark.sql import functions as F
+
+    shares = [
+        F.coalesce(F.nanvl(move / F.lit(whole), F.lit(0.0)), F.lit(0.0))
+        for move, whole in moves
+        if whole is not None and math.isfinite(whole) and whole > 0
+    ]
+    return F.greatest(F.lit(0.0), F.lit(0.0), *shares)
 
 
 def changes(left: Side, right: Side, keys: Sequence[str]) -> DataFrame:
@@ -170,7 +250,12 @@ def _same(left: Side, right: Side, name: str, types: tuple[str, str]) -> Column:
 
 
 def _first_rows(
-    joined: DataFrame, differs: Mapping[str, Column], changed: Column, keys: Sequence[str], shown: int
+    joined: DataFrame,
+    differs: Mapping[str, Column],
+    changed: Column,
+    keys: Sequence[str],
+    shown: int,
+    size: Column,
 ) -> tuple[Differing, ...]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -186,8 +271,8 @@ def _first_rows(
         names = F.array_compact(F.array(*named))
     picked = (
         joined.where(reduce(or_, missing.values(), changed))
-        .select(sort.alias("sort"), key.alias("key"), "l", "r", names.alias("names"))
-        .withColumn("nth", F.row_number().over(Window.partitionBy("sort").orderBy("key")))
+        .select(sort.alias("sort"), key.alias("key"), "l", "r", names.alias("names"), size.alias("size"))
+        .withColumn("nth", F.row_number().over(Window.partitionBy("sort").orderBy(F.desc("size"), "key")))
         .where(F.col("nth") <= shown)
         .orderBy("sort", "nth")
     )
@@ -207,10 +292,16 @@ def known_to_python(schema: StructType, at: Callable[[str], Column]) -> Column:
     """
     from pyspark.sql import functions as F
 
-    first, last = "TIMESTAMP '0001-01-03 00:00:00Z'", "TIMESTAMP '9999-12-30 00:00:00Z'"
     times = (at(column.name) for column in schema if column.dataType.typeName() == "timestamp")
-    known = (F.coalesce(time.between(F.expr(first), F.expr(last)), F.lit(True)) for time in times)
+    known = (F.coalesce(_is_known(time), F.lit(True)) for time in times)
     return reduce(and_, known, F.lit(True))
+
+
+def _is_known(time: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    first, last = "TIMESTAMP '0001-01-03 00:00:00Z'", "TIMESTAMP '9999-12-30 00:00:00Z'"
+    return time.between(F.expr(first), F.expr(last))
 
 
 def _total(column: Column, type_: str) -> Column:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
@@ -49,6 +49,14 @@ def routes(console: Console) -> list[Route]:
         can = found["state"] in PROMOTABLE
         return console.page("plan", session, active="releases", plan=found, words=WORDS, can_promote=can)
 
+    async def comparison(request: Request, session: Session) -> Response:
+        """Of one table of a plan, what its page plots: blue and green over time."""
+        given = request.query_params
+        found = await asked(lambda: console.client().plan(given.get("plan", "")))
+        overs = (one["over_time"] for one in found["diffs"] if one["table"] == given.get("table"))
+        over = next(overs, None) or {"at": [], "plots": []}
+        return JSONResponse({"times": over["at"], "plots": over["plots"], "note": ""})
+
     async def report(request: Request, session: Session) -> Response:
         """The one file that `diff` and `gate` have written, as it is, in a frame where it can do nothing."""
 
@@ -68,6 +76,7 @@ def routes(console: Console) -> list[Route]:
         Route("/releases", console.signed_in(releases), methods=["GET"]),
         Route("/releases/{number:int}", console.signed_in(release), methods=["GET"]),
         Route("/plans/{id}", console.signed_in(plan), methods=["GET"]),
+        Route("/part/comparison", console.signed_in(comparison, is_part=True), methods=["GET"]),
         Route("/plans/{id}/report", console.signed_in(report), methods=["GET"]),
         *acts.routes(console, PROMOTE),
         *acts.routes(console, REJECT),

@@ -112,6 +112,15 @@ class Aggregate(Definition):
     def timeless(self) -> tuple[str, ...]:
         return (*self.keys, *((START, END) if self.window else ()), *self.measures)
 
+    @property
+    def additive(self) -> tuple[str, ...]:
+        # windows that overlap count a row several times
+        return () if isinstance(self.window, Hopping) else measured.additive(self.measures)
+
+    @property
+    def time_column(self) -> str | None:
+        return START if self.window else None
+
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         return steps.stages(self, rows[self.inputs[0]], self.explode)
 

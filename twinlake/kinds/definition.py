@@ -97,6 +97,16 @@ class Definition:
         return self
 
     @property
+    def additive(self) -> tuple[str, ...]:
+        """Nothing: only of counts and sums a kind knows that they add up."""
+        return ()
+
+    @property
+    def time_column(self) -> str | None:
+        """None; a kind whose rows are each of a time says where that stands."""
+        return None
+
+    @property
     def clock(self) -> Any:
         """None: only a table with windows of time, or one that keeps rows by time, goes by one."""
         return None

@@ -81,6 +81,10 @@ class Events(Definition):
         return self.output
 
     @property
+    def time_column(self) -> str:
+        return self.store.on if self.store else record_id.TIMESTAMP
+
+    @property
     def state_keys(self) -> tuple[str, ...]:
         """Record id and cell identify a row; files are sorted by the others too, so that they prune."""
         return (*record_id.KEY, self._kept.on, *self._kept.keys, CELL)

@@ -77,6 +77,10 @@ class Join(OverTables):
         return (*self.on, *self.columns, *self.implied)
 
     @property
+    def time_column(self) -> str:
+        return CELL
+
+    @property
     def paired(self) -> Paired:
         pairs = replace(self, columns={side: f"struct(`{side}`.*)" for side in SIDES})
         tables = ((side, self.left if side == "left" else self.right) for side in SIDES)

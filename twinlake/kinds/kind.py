@@ -137,6 +137,14 @@ class Kind(Protocol):
     def timeless(self) -> tuple[str, ...]:
         """The columns that history alone decides: all but those that follow the watermark."""
 
+    @property
+    def additive(self) -> tuple[str, ...]:
+        """Columns of numbers whose sum over rows of the view means something, as far as the kind can tell."""
+
+    @property
+    def time_column(self) -> str | None:
+        """The column of the view that says of which time a row is; None where the kind cannot tell."""
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; `kinds.all.from_json` is its exact inverse."""
 

@@ -19,6 +19,11 @@ Types = Mapping[str, str]
 """Spark types of columns, of the row-local steps or of a state."""
 
 
+def additive(measures: Measures) -> tuple[str, ...]:
+    """Those whose values add up over groups that share no rows."""
+    return tuple(name for name, measure in measures.items() if measure.adds_up)
+
+
 def refuse_shape(definition: Definition, measures: Measures, keys: tuple[str, ...], columns: Types) -> None:
     """DefinitionError where there are no measures, or keys or measured columns that are none of `columns`."""
     definition.refuse_unknown("key", keys, columns)

@@ -105,6 +105,14 @@ class Sessions(Definition):
     def timeless(self) -> tuple[str, ...]:
         return (*self.keys, START, END, *self.measures)
 
+    @property
+    def additive(self) -> tuple[str, ...]:
+        return measured.additive(self.measures)
+
+    @property
+    def time_column(self) -> str:
+        return START
+
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         return steps.stages(self, rows[self.inputs[0]])
 

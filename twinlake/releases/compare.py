@@ -11,6 +11,7 @@ from twinlake.base.job import Run
 from twinlake.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from twinlake.batch.failing_view import readable_side
 from twinlake.batch.pinned import computed_at, side
+from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.failing_record import is_of_data
 from twinlake.lake.catalog.maintained_version import (
     LogView,
@@ -24,10 +25,11 @@ from twinlake.lake.catalog.maintained_version import (
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.open_lake import OpenLake
+from twinlake.releases.over_time import OverTime, folded
 from twinlake.speed.advance import standing
 
 SHOWN = 20
-"""So many differing rows of each sort are kept as samples."""
+"""So many differing rows of each sort are kept as samples, those that differ most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +79,9 @@ class Comparison:
     columns_only_blue: tuple[str, ...] = ()
     columns_only_green: tuple[str, ...] = ()
     samples: tuple[Sample, ...] = ()
+    over_time: OverTime | None = None
+    no_time: str = ""
+    """Why there is no `over_time`; nothing in a comparison of a Twinlake that did not look at time."""
     blue_raises: str | None = None
     """What raises when blue is read, a view kind: columns that do are NULL in it here."""
 
@@ -198,15 +203,34 @@ def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> C
         columns_only_blue=tuple(name for name in old.types if name not in new.types),
         columns_only_green=tuple(name for name in new.types if name not in old.types),
         samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
+        over_time=folded(found.over_time) if found.over_time else None,
+        no_time="" if found.over_time else _no_time(blue_opened.definition, green_opened.definition),
         blue_raises=raises,
     )
 
 
 def _differing(blue: Readable, green: Readable, old: Side, new: Side) -> Diff:
-    keys = green.definition.view_keys
-    if blue.definition.view_keys == keys:
-        return diff(old, new, keys, shown=SHOWN, totals=True)
-    return _disjoint(old, new)
+    before, after = blue.definition, green.definition
+    if before.view_keys != after.view_keys:
+        return _disjoint(old, new)
+    return diff(
+        old, new, after.view_keys, shown=SHOWN, over=_time_of(after, old, new), largest_first=True,
+        totals={*before.additive} & {*after.additive},
+    )  # fmt: skip
+
+
+def _time_of(definition: Kind, old: Side, new: Side) -> str | None:
+    """The column by which rows of both versions are plotted: the kind's own, or a key that is a time."""
+    for name in (definition.time_column, *definition.view_keys):
+        if name and {one.types.get(name) for one in (old, new)} <= {"timestamp", "date"}:
+            return name
+    return None
+
+
+def _no_time(before: Kind, after: Kind) -> str:
+    if before.view_keys != after.view_keys:
+        return "The versions have other keys: no row of one has a partner in the other."
+    return "The table has no column that says of which time a row is."
 
 
 def _disjoint(old: Side, new: Side) -> Diff:

@@ -5,23 +5,22 @@ Values come from records that anybody may have produced: everything is escaped, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from twinlake.base.errors import visible
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import plan_versions
 from twinlake.releases.compare import Comparison
+from twinlake.releases.drawn import drawn
 from twinlake.releases.gate_checks import Gate
-
-LONGEST_VALUE = 200
+from twinlake.releases.shown import as_shown, shown
 
 _pages = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -29,6 +28,7 @@ _pages = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
 )
+_pages.filters["moment"] = lambda seconds: format_moment(datetime.fromtimestamp(seconds, UTC))
 
 
 def write_report(lake: OpenLake, plan: Plan) -> Location:
@@ -51,18 +51,18 @@ def render(
 ) -> str:
     """The page as text."""
     return _pages.get_template("report.html").render(
-        plan=plan, diffs=diffs, gate=gate, greens=greens, made_at=made_at,
-        parts=_parts, share=_share, shown=_shown,
+        plan=plan, diffs=[as_shown(one) for one in diffs], gate=gate, greens=greens, made_at=made_at,
+        parts=_parts, share=_share, shown=shown, drawn=drawn,
     )  # fmt: skip
 
 
-def _parts(diff: Comparison) -> list[dict[str, Any]]:
+def _parts(diff: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The four kinds of rows with their place on a bar of 1000; a kind that occurs is never invisible."""
     counts = [
-        ("the same", "same", diff.common - diff.changed),
-        ("changed", "changed", diff.changed),
-        ("only in blue", "blue", diff.only_blue),
-        ("only in green", "green", diff.only_green),
+        ("the same", "same", diff["same"]),
+        ("changed", "changed", diff["changed"]),
+        ("only in blue", "blue", diff["only_blue"]),
+        ("only in green", "green", diff["only_green"]),
     ]
     total = sum(rows for _, _, rows in counts) or 1
     widths = [max(1000 * rows / total, 6) if rows else 0 for _, _, rows in counts]
@@ -78,12 +78,3 @@ def _parts(diff: Comparison) -> list[dict[str, Any]]:
 def _share(changed: int, common: int) -> float:
     """Percent of the common rows, at least 1 where there is any."""
     return 0 if not changed or not common else max(1.0, round(100 * changed / common, 1))
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "null"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) <= LONGEST_VALUE:
-        return visible(text)
-    return f"{visible(text[:LONGEST_VALUE])}… ({len(text):,} characters)"

@@ -42,7 +42,8 @@ def install(app: FastAPI, lake: Callable[[], OpenLake]) -> None:
 
     @app.get("/plans/{id}")
     def plan(id: str) -> dict[str, Any]:
-        """One plan: what it changes and why, its green versions, gate, and differences without their rows."""
+        """One plan: what it changes and why, its green versions, gate, and differences, over time, with the
+        rows that differ most."""
         return plan_facts(lake(), id).to_json()
 
     @app.get("/tables/{name}")

@@ -35,13 +35,16 @@ function idle(plot) {
 }
 
 function series(curve, number) {
-  const stroke = colour(curve.is_bound ? "--bad" : "--plot-" + (number % COLOURS));
+  const stroke = colour(curve.is_bound ? "--bad" : "--plot-" + ((curve.colour ?? number) % COLOURS));
   return {
     label: curve.name, stroke, width: 1.5, dash: curve.is_bound ? [6, 4] : undefined, spanGaps: false,
     value: (plot, value) => (value == null ? "" : exact.format(value)),
     points: { show: false, filter: alone, size: 4, stroke, fill: stroke },
   };
 }
+
+// One moment alone is shown in the middle of something.
+const wide = (first, last) => (first < last ? [first, last] : [first - 60, first + 60]);
 
 function options(curves, width) {
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
@@ -51,8 +54,8 @@ function options(curves, width) {
     hooks: { ready: [idle], setData: [idle], setLegend: [idle] },
     cursor: { drag: { x: false, y: false }, sync: { key: "plots" } },
     scales: {
-      x: { time: true, range: (plot) => [plot.data[0][0], plot.data[0].at(-1)] },
-      y: { range: (plot, least, most) => [0, most > 0 ? most * 1.1 : 1] },
+      x: { time: true, range: (plot) => wide(plot.data[0][0], plot.data[0].at(-1)) },
+      y: { range: (plot, least, most) => [least < 0 ? least * 1.1 : 0, most > 0 ? most * 1.1 : least < 0 ? 0 : 1] },
     },
     axes: [
       { ...axis, values: (plot, splits) => splits.map((one) => (one % 86400 ? hour : day).format(at(one))) },

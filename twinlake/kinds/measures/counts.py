@@ -17,6 +17,7 @@ class Count(Measure):
     """Rows, or with a column its non-null values."""
 
     kind = "count"
+    adds_up = True
     semantics = Semantics(
         equality="exactly", ties="-", null="left out; without a column every row counts",
         nan="counted like any value", empty="0", overflow="none below 2^63 rows",

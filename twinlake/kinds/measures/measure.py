@@ -48,6 +48,8 @@ class Measure:
     kind: ClassVar[str] = ""
     semantics: ClassVar[Semantics | None] = None
     """Every listed measure has them."""
+    adds_up: ClassVar[bool] = False
+    """Whether the values of several groups make sense as a sum, as counts do and averages do not."""
     of: str
     """A column of the row-local steps."""
 

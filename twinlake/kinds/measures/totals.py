@@ -133,6 +133,7 @@ class Sum(_Total):
     """Exact sum as decimal(38, s), or double; NULL when there is nothing to sum, or on overflow."""
 
     kind = "sum"
+    adds_up = True
 
     def value(self, name: str) -> str:
         return _total(name)
