@@ -80,7 +80,7 @@ MAY_READ_THE_ENVIRONMENT = {"cli", "setup", "services", "airflow", "face"}
 CLIENTS = (
     "twinlake.server.client", "twinlake.server.job_models", "twinlake.server.job_fields",
     "twinlake.reading.client", "twinlake.reading.quarantined", "twinlake.reading.server_address",
-    "twinlake.reading.running_client", "twinlake.reading.wire",
+    "twinlake.reading.facts_client", "twinlake.reading.wire",
 )  # fmt: skip
 FOLDERS = ("jobs", "dags", "twinlake", "tests/oracle")
 

@@ -6,6 +6,7 @@ that the page refreshes itself, and grows old by itself.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ from twinlake.alarms.history import History, Point, TablePoint, TopicPoint
 from twinlake.base.waiting import wait_for
 from twinlake.config import users
 from twinlake.config.settings import Services
+from twinlake.releases.shown import as_shown
 from twinlake.services.folders import Folders
 from twinlake.services.supervise import record
 from twinlake.services.supervise.process import identity_of
@@ -100,14 +102,18 @@ def port() -> int:
 
 
 @pytest.fixture
-def sql() -> Iterator[str]:
-    """The address of a SQL server that has one report, which would run if it could."""
+def sql(lake: Answering) -> Iterator[str]:
+    """The address of a SQL server that has one report, which would run if it could, and what it compares."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(REPORT.encode())
+            if self.path.startswith("/comparisons/"):
+                found = lake.masked([as_shown(one) for one in lake.plan.diffs])
+                self.wfile.write(json.dumps(found).encode())
+            else:
+                self.wfile.write(REPORT.encode())
 
         def log_message(self, *_: Any) -> None:
             """Quiet."""

@@ -12,7 +12,7 @@ from tests.console.conftest import HOSTILE, Browser, World
 from tests.console.test_home import text
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.config.settings import Services
-from twinlake.reading import running_client
+from twinlake.reading import facts_client
 
 SignIn = Callable[[str], Browser]
 QUERY = {
@@ -54,7 +54,7 @@ class Running:
 def sql(monkeypatch: pytest.MonkeyPatch, world: World) -> Running:
     found = Running(world)
     for name in ("running", "find", "end"):
-        monkeypatch.setattr(running_client, name, getattr(found, name))
+        monkeypatch.setattr(facts_client, name, getattr(found, name))
     return found
 
 

@@ -12,9 +12,10 @@ import pytest
 from tests.console import release_answers
 from tests.console.conftest import HOSTILE, STATUS, VERSION, Browser, World, hostile
 from tests.console.test_home import text
-from twinlake.base.errors import NotFoundError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.config.settings import Services
-from twinlake.console import releases
+from twinlake.reading import facts_client
+from twinlake.releases.shown import as_shown
 from twinlake.releases.timeline import Entry
 
 SignIn = Callable[[str], Browser]
@@ -28,11 +29,24 @@ def report(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the SQL server was asked for, and by whom; it has a report."""
     asked: list[Any] = []
 
-    def ask_report(services: Services, plan: str) -> str:
+    def answer(services: Services, plan: str) -> str:
         asked.append((services.sql_user, services.sql_password, plan))
         return "<style>p { color: red }</style><p>the report</p>"
 
-    monkeypatch.setattr(releases, "ask_report", ask_report)
+    monkeypatch.setattr(facts_client, "report", answer)
+    return asked
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch, world: World) -> list[Any]:
+    """What the SQL server was asked for, and by whom; it has the comparisons of the plan."""
+    asked: list[Any] = []
+
+    def answer(services: Services, plan: str) -> list[dict[str, Any]]:
+        asked.append((services.sql_user, services.sql_password, plan))
+        return [as_shown(one) for one in world.plan.diffs]
+
+    monkeypatch.setattr(facts_client, "comparison", answer)
     return asked
 
 
@@ -68,11 +82,12 @@ def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(signe
 
 
 def test_a_plan_says_since_when_what_differs_by_how_much_and_which_rows_differ_most(
-    signed_in: SignIn,
+    signed_in: SignIn, compared: list[Any], passwords: dict[str, str]
 ) -> None:
     page = signed_in("analyst").get(PLAN)
 
     shown = text(page)
+    assert compared == [("the-analyst", passwords["analyst"], "c" * 12)]
     assert "Rows differ from 2026-01-30T11:02:00Z to 2026-01-30T12:58:00Z , by window_start." in shown
     # what differs most is first; an average has no total, and what is equal is folded
     assert "amount decimal(38,2) 40 90.00 81.00 -9.00 (-10.0 %) average double 40" in shown
@@ -90,26 +105,56 @@ def test_a_plan_says_since_when_what_differs_by_how_much_and_which_rows_differ_m
     "changed", [{"no_time": "no column says of which time"}, {}], ids=["no time", "older"]
 )
 def test_a_comparison_without_time_says_so_and_has_no_plot(
-    signed_in: SignIn, world: World, changed: dict[str, Any]
+    signed_in: SignIn, world: World, compared: list[Any], changed: dict[str, Any]
 ) -> None:
     without = replace(release_answers.DIFF, over_time=None, **changed)
     world.plan, made = release_answers.facts(diffs=(without,)), signed_in("analyst")
 
-    page, part = made.get(PLAN), made.get(f"/part/comparison?plan={'c' * 12}&table=sales").json()
+    page, part = made.get(PLAN), made.get(f"/part{PLAN}/comparison?table=sales").json()
 
     assert changed.get("no_time", "did not look at time yet") in text(page)
     assert "data-plots" not in page.text and part == {"times": [], "plots": [], "note": ""}
 
 
 def test_a_plot_is_of_who_is_signed_in_and_of_a_plan_that_there_is(
-    signed_in: SignIn, browser: Callable[[], Browser]
+    signed_in: SignIn, browser: Callable[[], Browser], compared: list[Any]
 ) -> None:
-    assert browser().get(f"/part/comparison?plan={'c' * 12}&table=sales").status_code == 401
+    assert browser().get(f"/part{PLAN}/comparison?table=sales").status_code == 401
     made = signed_in("analyst")
-    assert [made.get(f"/part/comparison?plan={one}").status_code for one in ("..%2fstatus", "0" * 12)] == [
-        404,
-        404,
-    ]
+    for other in ("..%2fstatus", "0" * 12):
+        assert made.get(f"/part/plans/{other}/comparison?table=sales").status_code == 404
+    assert compared == []
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (NotFoundError("there is none to show", "<img src=x>", "run `twinlake diff`"), "twinlake diff"),
+        (UsageError("the request was refused", "wrong password", ""), "does not let the-analyst in"),
+    ],
+    ids=["none yet", "another login"],
+)
+def test_a_plan_is_shown_without_what_the_sql_server_keeps_for_itself(
+    signed_in: SignIn, monkeypatch: pytest.MonkeyPatch, error: TwinlakeError, said: str
+) -> None:
+    def refused(services: Services, plan: str) -> list[dict[str, Any]]:
+        raise error
+
+    monkeypatch.setattr(facts_client, "comparison", refused)
+
+    page = signed_in("analyst").get(PLAN)
+
+    assert page.status_code == 200 and "sales v-1 v-2 different 960 40 2 0" in text(page)
+    assert said in text(page) and "<img" not in page.text and "data-plots" not in page.text
+
+
+def test_of_a_plan_without_differences_the_sql_server_is_not_asked(
+    signed_in: SignIn, world: World, compared: list[Any]
+) -> None:
+    same = replace(release_answers.DIFF, changed=0, only_blue=0)
+    world.plan = release_answers.facts(diffs=(same,))
+
+    assert "data-plots" not in signed_in("analyst").get(PLAN).text and compared == []
 
 
 def test_the_report_is_what_the_sql_server_has_and_can_do_nothing(
@@ -129,7 +174,7 @@ def test_a_report_that_is_not_there_is_said_in_its_frame(
     def none(services: Services, plan: str) -> str:
         raise NotFoundError("it has no report", "<img src=x>", "run `twinlake diff`")
 
-    monkeypatch.setattr(releases, "ask_report", none)
+    monkeypatch.setattr(facts_client, "report", none)
 
     answer = signed_in("analyst").get(f"{PLAN}/report")
 

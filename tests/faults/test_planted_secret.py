@@ -141,6 +141,8 @@ def test_the_main_job_runs_on_a_locked_broker(locked: Locked, sent: dict[str, in
 
     assert len(told) > 0
     assert _page(locked, f"/reports/{plan}").status_code == 200
+    (compared,) = _page(locked, f"/comparisons/{plan}").json()
+    assert compared["table"] == CHANGED and compared["over_time"]["plots"]
 
 
 def _told_all(locked: Locked) -> bool:
@@ -319,7 +321,8 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
         asked = httpx.get(url, auth=(services.metrics_user, services.metrics_password))
         look("page", url, asked.raise_for_status().content)
     plans = [one.stem for one in (locked.settings.lake / "plans").glob("*.html")]
-    for path in ("/status", *(f"/reports/{plan}" for plan in plans)):
+    made = [f"/{kind}/{plan}" for plan in plans for kind in ("reports", "comparisons")]
+    for path in ("/status", *made):
         look("page", path, _page(locked, path).content)
     for process in of_home(home):
         with process.oneshot():

@@ -103,12 +103,13 @@ def test_before_the_first_comparison_and_gate_there_is_none(plans: Plans) -> Non
 
 
 def test_a_report_is_a_page_of_its_plan_and_is_replaced_as_a_whole(plans: Plans) -> None:
-    plans.save_report(ID, "<p>a long first page</p>")
+    plans.save_report(ID, "<p>a long first page</p>", [{"table": "sales"}])
 
-    file = plans.save_report(ID, "<p>größer</p>")
+    file = plans.save_report(ID, "<p>größer</p>", [])
 
     assert (file, file.suffix) == (plans.report_file(ID), ".html")
-    assert file.read_text(encoding="utf-8") == "<p>größer</p>"
+    assert file.read_text(encoding="utf-8") == plans.report(ID) == "<p>größer</p>"
+    assert (plans.compared(ID), plans.compared(OTHER)) == ("[]", None)
 
 
 def test_what_is_kept_of_a_plan_is_apart_from_the_plan(plans: Plans) -> None:
@@ -116,7 +117,7 @@ def test_what_is_kept_of_a_plan_is_apart_from_the_plan(plans: Plans) -> None:
 
     plans.save_diff(ID, "sales", {"changed": 1})
     plans.save_gate(ID, {"passed": True})
-    plans.save_report(ID, "<p></p>")
+    plans.save_report(ID, "<p></p>", [{}])
 
     assert plans.load(ID) == FULL
 
@@ -131,10 +132,11 @@ def test_what_is_kept_of_a_plan_is_apart_from_the_plan(plans: Plans) -> None:
         lambda plans, id: plans.diff(id, "sales", dict),
         lambda plans, id: plans.save_gate(id, {}),
         lambda plans, id: plans.gate(id, dict),
-        lambda plans, id: plans.save_report(id, ""),
+        lambda plans, id: plans.save_report(id, "", []),
         lambda plans, id: plans.report_file(id),
+        lambda plans, id: plans.compared(id),
     ],
-    ids=["save", "load", "save_diff", "diff", "save_gate", "gate", "save_report", "report_file"],
+    ids=["save", "load", "save_diff", "diff", "save_gate", "gate", "save_report", "report_file", "compared"],
 )
 def test_an_id_that_is_none_is_refused_and_reaches_no_file(
     reach: Callable[[Plans, str], Any], id: str, tmp_path: Path
@@ -176,7 +178,7 @@ def test_of_old_plans_those_of_releases_stay_and_the_newest(tmp_path: Path) -> N
     for number, id in enumerate(ids):
         plans.save(replace(FULL, id=id))
         plans.save_gate(id, {"passed": True})
-        plans.save_report(id, "page")
+        plans.save_report(id, "page", [{}])
         os.utime(tmp_path / "plans" / f"{id}.json", (number, number))
 
     dropped = plans.drop({ids[0]}, newest=2)

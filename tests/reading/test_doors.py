@@ -412,7 +412,9 @@ def test_a_client_of_the_wire_protocol_sets_no_system_property(sql: SqlServer, a
 def test_neither_door_opens_without_the_password(
     sql: SqlServer, jdbc: Callable[..., Any], user: str, password: str
 ) -> None:
-    for method, path in (("POST", "/query"), ("GET", "/reports/0123456789ab")):
+    for method, path in (
+        ("POST", "/query"), ("GET", "/reports/0123456789ab"), ("GET", "/comparisons/0123456789ab"),
+    ):  # fmt: skip
         answer = httpx.request(
             method, f"{sql.url}{path}", auth=(user, password), trust_env=False,
             headers={"X-Twinlake-Query": "1"}, json={"sql": "SELECT 1"},

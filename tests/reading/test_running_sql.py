@@ -18,7 +18,7 @@ from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.reading.client import ask
-from twinlake.reading.running_client import end, names, running
+from twinlake.reading.facts_client import end, names, running
 
 LONG = """SELECT count(*) FROM
     (SELECT a.id % 100000 k, count(*) n FROM range(100000000) a, range(1000) b GROUP BY k)"""

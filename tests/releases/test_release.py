@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -129,6 +130,8 @@ def test_green_is_compared_at_the_same_position_and_promoted(lake: Lake, back_to
     ] * 2
     page = (lake.path / "plans" / f"{plan}.html").read_text()
     assert "sales_per_region" in page and "<script" not in page
+    (shown,) = json.loads((lake.path / "plans" / f"{plan}.compared.json").read_text())
+    assert shown["over_time"]["first"] == over["first"] and len(shown["samples"]) == 4
 
     gate = lake.do("gate", plan=plan)
     assert gate["passed"], [check for check in gate["checks"] if not check["passed"]]

@@ -13,6 +13,7 @@ from twinlake.releases.compare import ComparedColumn, ComparedVersion, Compariso
 from twinlake.releases.gate_checks import Check, Gate
 from twinlake.releases.over_time import Lines, OverTime
 from twinlake.releases.report import render
+from twinlake.releases.shown import as_shown
 
 NASTY = "<script>alert('x')</script>"
 PLAN = Plan(
@@ -62,7 +63,7 @@ GATE = Gate(plan="a" * 12, at="now", checks=(WITNESS,))
 
 
 def page() -> str:
-    return render(PLAN, [DIFF], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+    return render(PLAN, [as_shown(DIFF)], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
 
 
 def test_values_of_records_are_escaped_and_cut() -> None:
@@ -82,7 +83,8 @@ def test_a_value_that_hides_something_shows_it(value: str, shown: str) -> None:
         kind="changed", key={"region": value}, blue={"sales": value}, green={"sales": [value]},
         columns=("sales",),
     )  # fmt: skip
-    text = render(PLAN, [replace(DIFF, samples=(sample,))], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+    one = as_shown(replace(DIFF, samples=(sample,)))
+    text = render(PLAN, [one], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
 
     assert f"<code>{shown}</code>" in text and f"<del>{shown}</del>" in text
     assert value not in text
@@ -114,7 +116,7 @@ def test_the_report_has_what_changed_over_time_since_when_and_by_how_much() -> N
 def test_a_table_without_a_column_of_time_says_so_and_so_does_an_older_comparison() -> None:
     for one, said in ((replace(DIFF, over_time=None, no_time="no time"), "no time"),
                       (replace(DIFF, over_time=None), "did not look at time yet")):  # fmt: skip
-        text = render(PLAN, [one], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
+        text = render(PLAN, [as_shown(one)], GATE, {"t": "g-2"}, "2026-01-31T12:05:00Z")
         assert said in text and 'class="curve"' not in text
 
 

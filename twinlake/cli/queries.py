@@ -12,7 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.cli.jobs import AS_JSON, lake_client
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
-from twinlake.reading.running_client import cancel, find, running
+from twinlake.reading.facts_client import cancel, find, running
 from twinlake.reading.server_address import named_server
 
 LONGEST_SQL = 100

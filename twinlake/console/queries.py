@@ -19,7 +19,7 @@ from twinlake.console.acts import filled
 from twinlake.console.console import Console, status_of
 from twinlake.console.sessions import Session
 from twinlake.console.statement import explained, own
-from twinlake.reading import running_client
+from twinlake.reading import facts_client
 
 journal = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ def routes(console: Console) -> list[Route]:
         """What is running; or why that is not known."""
         services = own(console.settings, session)
         try:
-            return {"queries": await console.asked(lambda: running_client.running(services)), "error": None}
+            return {"queries": await console.asked(lambda: facts_client.running(services)), "error": None}
         except TwinlakeError as error:
             return {"queries": [], "error": explained(error, session)}
 
@@ -41,7 +41,7 @@ def routes(console: Console) -> list[Route]:
 
     async def form(request: Request, session: Session) -> Response:
         services, id = own(console.settings, session), request.path_params["id"]
-        query = await console.asked(lambda: running_client.find(services, id))
+        query = await console.asked(lambda: facts_client.find(services, id))
         return page(session, query)
 
     def page(session: Session, query: dict[str, Any], status: int = 200, **more: Any) -> Response:
@@ -54,7 +54,7 @@ def routes(console: Console) -> list[Route]:
     async def cancel(request: Request, session: Session) -> Response:
         services, id = own(console.settings, session), request.path_params["id"]
         why = filled(request.state.form, "reason")
-        query = await console.asked(lambda: running_client.find(services, id))
+        query = await console.asked(lambda: facts_client.find(services, id))
 
         asker = Asker(by=session.user.name, via="console", why=why)
 
@@ -62,7 +62,7 @@ def routes(console: Console) -> list[Route]:
             console.client().query_cancelled(query, asker)
 
         try:
-            await console.asked(lambda: running_client.cancel(services, query, write_down))
+            await console.asked(lambda: facts_client.cancel(services, query, write_down))
         except TwinlakeError as error:
             return page(session, query, status_of(error), error=error, reason=why or "")
         journal.info("a query is cancelled", query=id, of=query["user"], user=session.user.name)

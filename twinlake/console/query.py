@@ -18,7 +18,7 @@ from twinlake.console.console import Console, status_of
 from twinlake.console.downloads import FORMS, Form, written
 from twinlake.console.sessions import Session
 from twinlake.console.statement import SHOWN, Asked, explained, own
-from twinlake.reading.running_client import names as known_names
+from twinlake.reading.facts_client import names as known_names
 
 
 def routes(console: Console) -> list[Route]:

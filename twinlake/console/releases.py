@@ -15,7 +15,7 @@ from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.console import Console, status_of
 from twinlake.console.guard import ALONE
 from twinlake.console.sessions import Session
-from twinlake.reading.client import ask_report
+from twinlake.reading import facts_client
 from twinlake.server.client import LakeClient
 
 RELEASES_SHOWN, PLANS_SHOWN = 50, 10
@@ -44,17 +44,38 @@ def routes(console: Console) -> list[Route]:
         (found,) = await console.asked(lambda: console.client().releases(number=number))
         return console.page("release", session, active="releases", release=found)
 
+    def compared(session: Session, id: str) -> list[dict[str, Any]]:
+        """With the login of who is signed in: it has values of records in it."""
+        try:
+            return facts_client.comparison(statement.own(console.settings, session), id)
+        except TwinlakeError as error:
+            raise statement.explained(error, session) from error
+
     async def plan(request: Request, session: Session) -> Response:
-        found = await console.asked(lambda: console.client().plan(request.path_params["id"]))
-        can = found["state"] in PROMOTABLE
-        return console.page("plan", session, active="releases", plan=found, words=WORDS, can_promote=can)
+        def ask() -> dict[str, Any]:
+            found, differing, error = console.client().plan(request.path_params["id"]), [], None
+            if not all(one["equal"] for one in found["diffs"]):
+                try:
+                    differing = [one for one in compared(session, found["id"]) if not one["equal"]]
+                except TwinlakeError as failed:
+                    error = failed
+            return {"plan": found, "differing": differing, "error": error}
+
+        found = await console.asked(ask)
+        can = found["plan"]["state"] in PROMOTABLE
+        return console.page("plan", session, active="releases", words=WORDS, can_promote=can, **found)
 
     async def comparison(request: Request, session: Session) -> Response:
         """Of one table of a plan, what its page plots: blue and green over time."""
-        given = request.query_params
-        found = await asked(lambda: console.client().plan(given.get("plan", "")))
-        overs = (one["over_time"] for one in found["diffs"] if one["table"] == given.get("table"))
-        over = next(overs, None) or {"at": [], "plots": []}
+        table = request.query_params.get("table")
+
+        def ask() -> list[dict[str, Any]]:
+            id = console.client().plan(request.path_params["id"])["id"]  # of no other path
+            return compared(session, id)
+
+        found = await console.asked(ask)
+        over = next((one["over_time"] for one in found if one["table"] == table), None)
+        over = over or {"at": [], "plots": []}
         return JSONResponse({"times": over["at"], "plots": over["plots"], "note": ""})
 
     async def report(request: Request, session: Session) -> Response:
@@ -62,7 +83,7 @@ def routes(console: Console) -> list[Route]:
 
         def ask() -> str:
             id = console.client().plan(request.path_params["id"])["id"]  # of no other path
-            return ask_report(statement.own(console.settings, session), id)
+            return facts_client.report(statement.own(console.settings, session), id)
 
         try:
             return HTMLResponse(await console.asked(ask), headers=ALONE)
@@ -76,7 +97,7 @@ def routes(console: Console) -> list[Route]:
         Route("/releases", console.signed_in(releases), methods=["GET"]),
         Route("/releases/{number:int}", console.signed_in(release), methods=["GET"]),
         Route("/plans/{id}", console.signed_in(plan), methods=["GET"]),
-        Route("/part/comparison", console.signed_in(comparison, is_part=True), methods=["GET"]),
+        Route("/part/plans/{id}/comparison", console.signed_in(comparison, is_part=True), methods=["GET"]),
         Route("/plans/{id}/report", console.signed_in(report), methods=["GET"]),
         *acts.routes(console, PROMOTE),
         *acts.routes(console, REJECT),

@@ -117,20 +117,6 @@ def ask_why(
     return _ask(services, "explain", asked, lambda answer: json.loads(b"".join(_bounded(answer))), waiting)
 
 
-def ask_report(services: Services, plan: str) -> str:
-    """The page with what a plan changes, its differences and its gate; NotFoundError before it is made."""
-    try:
-        answer = httpx.get(
-            f"{services.sql_url}/reports/{plan}", auth=services.reader, timeout=MORE_S, trust_env=False
-        )
-    except httpx.HTTPError as error:
-        why = f"{services.sql_url}: {error or type(error).__name__}"
-        raise UnreachableError("the SQL server does not answer", why, _LOGS) from error
-    if not answer.is_success:
-        raise _refusal(answer, _LOGS)
-    return answer.text
-
-
 def _statement(sql: str, limit: int, as_of: str | None) -> dict[str, Any]:
     return {"sql": sql, "limit": limit, **({} if as_of is None else {"as_of": as_of})}
 

@@ -228,6 +228,12 @@ class Sent(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+def _made(what: str, plan: str, found: str | None) -> str:
+    if found is None:
+        raise NotFoundError(f"plan {plan} has no {what}", "it was not compared yet", "run `twinlake diff`")
+    return found
+
+
 def _starting(why: str) -> JSONResponse:
     """Our clients ask again."""
     error = BusyError("the SQL server is starting", why, "ask again in a few seconds")
@@ -351,11 +357,12 @@ def build_app(
 
     @app.get("/reports/{plan}")
     def report(plan: str) -> HTMLResponse:
-        page = Plans(settings.lake).report(plan)
-        if page is None:
-            raise NotFoundError(
-                f"plan {plan} has no report", "it was not compared yet", "run `twinlake diff`"
-            )
-        return HTMLResponse(page, headers=REPORT_HEADERS)
+        return HTMLResponse(_made("report", plan, Plans(settings.lake).report(plan)), headers=REPORT_HEADERS)
+
+    @app.get("/comparisons/{plan}")
+    def comparison(plan: str) -> Response:
+        """The same for a page of others."""
+        found = _made("comparison to show", plan, Plans(settings.lake).compared(plan))
+        return Response(found, media_type="application/json")
 
     return app

@@ -33,25 +33,26 @@ _pages.filters["moment"] = lambda seconds: format_moment(datetime.fromtimestamp(
 
 def write_report(lake: OpenLake, plan: Plan) -> Location:
     """The page beside the plan, from whatever has been stored of it so far; replaced as a whole."""
-    compared = (lake.plans.diff(plan.id, change.table, Comparison) for change in plan.switched)
+    found = (lake.plans.diff(plan.id, change.table, Comparison) for change in plan.switched)
+    compared = [as_shown(one) for one in found if one is not None]
     gate = lake.plans.gate(plan.id, Gate)
     greens, switched = plan_versions(lake, plan), {change.table for change in plan.switched}
     page = render(
         plan,
-        [one for one in compared if one is not None],
+        compared,
         gate,
         {table: green.name for table, green in greens.items() if table in switched},
         format_moment(lake.clock()),
     )
-    return lake.plans.save_report(plan.id, page)
+    return lake.plans.save_report(plan.id, page, compared)
 
 
 def render(
-    plan: Plan, diffs: Sequence[Comparison], gate: Gate | None, greens: Mapping[str, str], made_at: str
+    plan: Plan, diffs: Sequence[Mapping[str, Any]], gate: Gate | None, greens: Mapping[str, str], made_at: str
 ) -> str:
-    """The page as text."""
+    """The page as text; `diffs` are comparisons as they are shown (`releases/shown.py`)."""
     return _pages.get_template("report.html").render(
-        plan=plan, diffs=[as_shown(one) for one in diffs], gate=gate, greens=greens, made_at=made_at,
+        plan=plan, diffs=diffs, gate=gate, greens=greens, made_at=made_at,
         parts=_parts, share=_share, shown=shown, drawn=drawn,
     )  # fmt: skip
 

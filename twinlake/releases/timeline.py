@@ -19,7 +19,6 @@ from twinlake.releases.build import plan_versions
 from twinlake.releases.compare import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
-from twinlake.releases.shown import as_shown
 
 PlanState = Literal[
     "live", "released", "outdated", "nothing to change", "rejected", "not built", "not asked", "refused",
@@ -79,12 +78,11 @@ class PlanFacts:
         }  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Without the definitions; of the rows that differ those that differ most."""
+        """Without the definitions, and without what of rows differs, which the plan's comparison shows."""
         return {
             **self.summary(), "changes": [asdict(one) for one in self.plan.changes],
             "lines": describe(self.plan), "greens": dict(self.greens),
-            "gate": self.gate.to_json() if self.gate else None,
-            "diffs": [as_shown(one) for one in self.diffs],
+            "gate": self.gate.to_json() if self.gate else None, "diffs": [_diff(one) for one in self.diffs],
         }  # fmt: skip
 
 
@@ -189,3 +187,11 @@ def _reasons(plans: Plans, release: Release, tables: Iterable[str]) -> dict[str,
     except (NotFoundError, DamagedError):  # the release stands without it
         return {}
     return {change.table: change.why for change in plan.changes if change.table in {*tables}}
+
+
+def _diff(found: Comparison) -> dict[str, Any]:
+    return {
+        "table": found.table, "equal": found.equal, "blue": found.blue.version, "green": found.green.version,
+        "position": dict(found.position), "same": found.common - found.changed, "changed": found.changed,
+        "only_blue": found.only_blue, "only_green": found.only_green,
+    }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
@@ -174,7 +174,9 @@ class Plans:
         """What people have said about it; nothing where nobody has."""
         return self._read(self._file(plan, ".decided.json"), Decided) or Decided()
 
-    def save_report(self, plan: str, page: str) -> Location:
+    def save_report(self, plan: str, page: str, compared: Sequence[Mapping[str, Any]]) -> Location:
+        """The page, and `compared`: what it shows of each table's comparison, as data."""
+        store.replace(self._file(plan, ".compared.json"), json.dumps(compared))
         file = self.report_file(plan)
         store.replace(file, page)
         return file
@@ -182,6 +184,10 @@ class Plans:
     def report(self, plan: str) -> str | None:
         """The page that a person reads of the plan, None before it is made."""
         return _text(self.report_file(plan))
+
+    def compared(self, plan: str) -> str | None:
+        """What the page shows of comparisons, as JSON; None before it is made."""
+        return _text(self._file(plan, ".compared.json"))
 
     def analysed(self) -> dict[str, str]:
         """By its premises (`kinds/premises.py`), the fingerprint of each definition that plans know."""

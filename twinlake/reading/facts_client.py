@@ -1,4 +1,7 @@
-"""Client of what the SQL server says of itself: what runs, and names; ends a query. Needs no Spark."""
+"""Client of what the SQL server answers without a statement: queries that run, names, what a plan changes.
+
+Needs no Spark.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,24 @@ _LOGS = "see `twinlake status` and `twinlake logs sql`"
 
 def running(services: Services) -> list[dict[str, Any]]:
     """What `sql_user` sees, the oldest first; see `reading/running.py`."""
-    found: list[dict[str, Any]] = _asked(services, "GET", "/queries")
+    found: list[dict[str, Any]] = _json(services, "GET", "/queries")
     return found
 
 
 def names(services: Services) -> dict[str, Any]:
     """The schemas, tables and columns that `sql_user` may read; see `Reader.names`."""
-    found: dict[str, Any] = _asked(services, "GET", "/names")
+    found: dict[str, Any] = _json(services, "GET", "/names")
+    return found
+
+
+def report(services: Services, plan: str) -> str:
+    """The page with what a plan changes, its differences and its gate; NotFoundError before it is made."""
+    return _asked(services, "GET", f"/reports/{plan}").text
+
+
+def comparison(services: Services, plan: str) -> list[dict[str, Any]]:
+    """By table what a plan changes, over time, with the rows that differ most; see `releases/shown.py`."""
+    found: list[dict[str, Any]] = _json(services, "GET", f"/comparisons/{plan}")
     return found
 
 
@@ -40,7 +54,7 @@ def end(services: Services, id: str) -> dict[str, Any]:
     """Ends it, and returns it as it was; one of somebody else's has to be in the audit log by then."""
     if not re.fullmatch(r"[0-9a-f]+", id):  # nothing else is reached by a path
         raise _gone(id)
-    found: dict[str, Any] = _asked(services, "POST", f"/queries/{id}/cancel")
+    found: dict[str, Any] = _json(services, "POST", f"/queries/{id}/cancel")
     return found
 
 
@@ -54,7 +68,11 @@ def cancel(
     return end(services, query["id"])
 
 
-def _asked(services: Services, method: str, path: str) -> Any:
+def _json(services: Services, method: str, path: str) -> Any:
+    return _parsed(_asked(services, method, path))
+
+
+def _asked(services: Services, method: str, path: str) -> httpx.Response:
     if not services.sql_url:
         raise UnreachableError(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
@@ -64,16 +82,21 @@ def _asked(services: Services, method: str, path: str) -> Any:
             method, services.sql_url + path, auth=services.reader, headers={wire.HEADER: "1"},
             timeout=LONGEST_S, trust_env=False,
         )  # fmt: skip
-        found = answer.json()
     except httpx.HTTPError as error:
         why = f"{services.sql_url}: {error or type(error).__name__}"
         raise UnreachableError("the SQL server does not answer", why, _LOGS) from error
+    if not answer.is_success:
+        found = _parsed(answer)
+        raise error_of(found if isinstance(found, dict) else {"what": f"it answered {answer.status_code}"})
+    return answer
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
     except ValueError as error:
         what = f"the SQL server answered {answer.status_code}"
         raise TwinlakeError(what, answer.text[:300], _LOGS) from error
-    if not answer.is_success:
-        raise error_of(found if isinstance(found, dict) else {"what": f"it answered {answer.status_code}"})
-    return found
 
 
 def _gone(id: str) -> NotFoundError:
