@@ -20,11 +20,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 STATEMENT = "SELECT verdict, reasons, count(*) AS records FROM serve.orders_quarantine GROUP BY ALL"
 PAGES = {
     "home": "/", "jobs": "/jobs", "releases": "/releases", "table": "/tables/sales_per_region",
-    "topic": "/topics/orders", "quarantine": "/topics/orders/quarantine",
+    "topic": "/topics/orders", "quarantine": "/topics/orders/quarantine", "audit": "/audit",
+    "queries": "/queries",
 }  # fmt: skip
 SIZE = (1000, 900)
-WHOLE_HOME = (1000, 1740)
-"""Its plots are at the end."""
+TALL = {"home": (1000, 1740), "table": (1000, 1740), "plan": (1000, 1740)}
+"""Of pages whose plots are further down."""
 SETTLED_S = 11.0
 """All services have been asked by then."""
 PLOTTED_S = 2.0
@@ -34,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--statement", default=STATEMENT)
+    parser.add_argument("--plan", help="whose page is shown, if not the newest in the time line")
     given = parser.parse_args()
     services = Services.load(given.home / "services.json")
     options = webdriver.ChromeOptions()
@@ -50,10 +52,11 @@ def main() -> None:
         browser.switch_to.active_element.send_keys(services.console_password, Keys.ENTER)
         time.sleep(SETTLED_S)
         for name, path in PAGES.items():
-            browser.set_window_size(*(WHOLE_HOME if name == "home" else SIZE))
-            browser.get(services.console_url + path)
-            time.sleep(PLOTTED_S)
-            browser.save_screenshot(str(FOLDER / f"console_{name}.png"))
+            _picture(browser, name, services.console_url + path)
+        browser.get(f"{services.console_url}/releases")
+        newest = browser.find_element("css selector", "main a[href^='/plans/']").get_attribute("href")
+        _picture(browser, "plan", f"{services.console_url}/plans/{given.plan}" if given.plan else newest)
+        browser.set_window_size(*SIZE)
         browser.get(f"{services.console_url}/query")
         browser.find_element("id", "sql").send_keys(given.statement)
         browser.find_element("css selector", "main form button").click()
@@ -61,6 +64,13 @@ def main() -> None:
         browser.save_screenshot(str(FOLDER / "console_query.png"))
     finally:
         browser.quit()
+
+
+def _picture(browser: webdriver.Chrome, name: str, address: str) -> None:
+    browser.set_window_size(*TALL.get(name, SIZE))
+    browser.get(address)
+    time.sleep(PLOTTED_S)
+    browser.save_screenshot(str(FOLDER / f"console_{name}.png"))
 
 
 if __name__ == "__main__":
