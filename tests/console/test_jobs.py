@@ -27,6 +27,16 @@ def test_what_runs_shows_how_far_it_is_and_what_failed_why(signed_in: SignIn, wo
     assert "Why the disk is full" in text(failed) and "<code>df -h</code>" in failed.text
 
 
+def test_the_result_of_a_comparison_is_shown_without_its_rows(signed_in: SignIn, world: World) -> None:
+    result = {"changed": 2, "samples": [{"key": "ada"}, {}]}
+    world.jobs = [{**RUNNING, "kind": "diff", "state": "succeeded", "result": result}]
+
+    page = text(signed_in("analyst").get("/jobs/j1"))
+
+    assert '"changed": 2' in page and "2 rows, which the page of the plan shows" in page
+    assert "ada" not in page
+
+
 def test_an_operator_cancels_a_job(signed_in: SignIn, world: World) -> None:
     page = signed_in("operator").send("/jobs/j1/cancel", "/jobs")
 

@@ -39,7 +39,7 @@ def routes(console: Console) -> list[Route]:
 
     async def job(request: Request, session: Session) -> Response:
         found = await console.asked(lambda: console.client().job(request.path_params["id"]))
-        return console.page("job", session, active="jobs", job=found, seconds=seconds)
+        return console.page("job", session, active="jobs", job=found, result=shown(found), seconds=seconds)
 
     async def cancel(request: Request, session: Session) -> Response:
         id = request.path_params["id"]
@@ -61,6 +61,14 @@ def routes(console: Console) -> list[Route]:
         Route("/jobs/{id}", console.signed_in(job), methods=["GET"]),
         Route("/jobs/{id}/cancel", console.signed_in(cancel, acts=True), methods=["POST"]),
     ]
+
+
+def shown(job: Job) -> dict[str, Any] | None:
+    """The result, without the rows of a comparison: its plan's page reads them by the login of who looks."""
+    found = job.result
+    if found is None or "samples" not in found:
+        return found
+    return {**found, "samples": f"{len(found['samples'])} rows, which the page of the plan shows"}
 
 
 def about(job: Job) -> str:
