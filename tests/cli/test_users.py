@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.cli.app import build_app
 from twinlake.config import users
+from twinlake.config.settings import Services
 
 Run = Callable[..., Result]
 
@@ -47,6 +48,19 @@ def test_a_role_a_password_and_a_user_go(run: Run, file: Path) -> None:
     assert users.load(file)["ben"].role == "admin" and users.admitted(file, "ben", after)
     assert run("remove", "ben").exit_code == 0
     assert "ben" not in users.load(file)
+
+
+def test_the_commands_sign_in_by_the_first_user_s_new_password(run: Run, file: Path, home: Path) -> None:
+    services = home / "services.json"
+    Services(console_user="admin", console_password="b").save(services)
+    run("add", "ben")
+
+    run("password", "ben")
+    before = Services.load(services).console_password
+    made = run("password", "admin").stdout.strip()
+
+    assert (before, Services.load(services).console_password) == ("b", made)
+    assert users.admitted(file, "admin", made)
 
 
 @pytest.mark.parametrize("command", ["remove", "password"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -62,11 +63,19 @@ def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.joi
 
 
 def password(name: Name) -> None:
-    """Make another password of a user, and print it."""
+    """Make another password of a user, and print it; of the first user services.json gets it, too."""
     _refuse_reader(name, "changed here")
-    made = users.new_password(_file(load_settings()), name)
+    settings = load_settings()
+    made = users.new_password(_file(settings), name)
+    _tell_the_commands(settings, name, made)
     tell(f"{name} may sign in with this password from now on; it is shown this once:")
     say(made)
+
+
+def _tell_the_commands(settings: Settings, name: str, password: str) -> None:
+    """`twinlake queries` signs in as the first user, by services.json, which is made by the first `up`."""
+    if settings.services_file.exists() and (services := settings.services()).console_user == name:
+        replace(services, console_password=password).save(settings.services_file)
 
 
 def _file(settings: Settings) -> Path:
