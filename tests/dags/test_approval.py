@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -201,8 +202,9 @@ CONTEXT: dict[str, Any] = {
     ],
 )
 def test_a_rejection_and_a_silence_fail_the_run_at_once_with_who_and_why(
-    bag, event: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+    bag, lake, event: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lake("passed")
     approve = bag.dags["release"].get_task("approve")
     rejected: list[Any] = []
     monkeypatch.setattr(approval, "reject", lambda *said: rejected.append(said))
@@ -214,6 +216,59 @@ def test_a_rejection_and_a_silence_fail_the_run_at_once_with_who_and_why(
     who, _, rest = why.partition(" rejected it: ")
     reason = (event.get("params_input") or {}).get("reason")
     assert rejected == ([("p", who, reason)] if rest else [])  # nobody has rejected what nobody answered
+
+
+@pytest.mark.parametrize("state", ["live", "rejected"])
+def test_what_a_killed_trigger_has_noted_is_what_was_decided_elsewhere(
+    bag, airflow, lake, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next trigger finds an answer that has no name."""
+    lake(state)
+    monkeypatch.setattr(approval, "reject", lambda *said: pytest.fail("it is rejected already"))
+    monkeypatch.setattr(approval, "show_in_console", lambda path: None)
+    chosen = {"live": "Approve", "rejected": "Reject"}[state]
+    airflow.answer = {
+        "chosen_options": [chosen], "params_input": {"reason": "carol, not in Airflow: x"},
+        "responded_by_user": None,
+    }  # fmt: skip
+    approve = bag.dags["release"].get_task("approve")
+    monkeypatch.setattr(DecisionTrigger, "_look", lambda self: None)  # the answer is first
+    event = event_of(bag)
+    assert "elsewhere" not in event
+
+    if state == "live":
+        told = approve.execute_complete(CONTEXT, event)
+        assert (told["elsewhere"], approval.answered(told)) == (4, ("carol", "as agreed"))
+    else:
+        with pytest.raises(AirflowFailException, match="carol rejected it: too few rows"):
+            approve.execute_complete(CONTEXT, event)
+
+
+def test_a_decision_is_noted_only_when_its_event_follows_at_once(
+    bag, airflow, lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever answers in Airflow meanwhile is who has answered."""
+    lake("live")
+    monkeypatch.setattr(approval, "SETTLED_S", 1.0)
+    begun = time.monotonic()
+    monkeypatch.setattr(
+        approval, "update_hitl_detail_response", lambda **said: airflow.noted.append(time.monotonic() - begun)
+    )
+
+    event = event_of(bag)
+
+    (noted,) = airflow.noted
+    assert event["elsewhere"] == 4 and noted >= 1.0 and time.monotonic() - begun - noted < 1.0
+
+
+def test_a_long_reason_fits_into_airflow_s_form(bag, airflow, lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake("live")
+    monkeypatch.setitem(RELEASE, "reason", "x" * 500)
+
+    event_of(bag)
+
+    (noted,) = airflow.noted
+    assert len(noted["reason"]) == approval.LONGEST_REASON and noted["reason"].startswith("carol, not in")
 
 
 def test_what_is_approved_goes_on(bag, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,11 +57,15 @@ class Approval(ApprovalOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
         """The answer; `elsewhere` is the release by which somebody has made the plan live there, or None."""
-        show_in_console(f"/plans/{_plan(context)}")
+        plan = _plan(context)
+        show_in_console(f"/plans/{plan}")
+        if "error" not in event and ELSEWHERE not in event and not event.get("responded_by_user"):
+            # nobody answers in Airflow without a name: a trigger has noted it, and was killed before it said so
+            event = decided(lake_server(), plan) or event
         if "error" not in event and self.REJECT in event["chosen_options"]:
             who, why = answered(event)
             if ELSEWHERE not in event:
-                reject(_plan(context), who, why)
+                reject(plan, who, why)
             raise ShownFailure(f"{who} rejected it: {why or 'no reason was given'}. Nothing was made live")
         return {**super().execute_complete(context, event), ELSEWHERE: event.get(ELSEWHERE)}
 
@@ -92,12 +96,12 @@ class DecisionTrigger(HITLTrigger):
         decision = asyncio.ensure_future(self._decided())
         try:
             await asyncio.wait((answer, decision), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(max(0.0, settled - time.monotonic()))  # between note and event there is no wait
             noted = not answer.done() and await self._note(decision.result())
             event = TriggerEvent(decision.result()) if noted else await answer
         finally:
             answer.cancel()
             decision.cancel()
-        await asyncio.sleep(max(0.0, settled - time.monotonic()))
         yield event
 
     async def _decided(self) -> dict[str, Any]:
@@ -121,10 +125,11 @@ class DecisionTrigger(HITLTrigger):
     async def _note(self, event: dict[str, Any]) -> bool:
         """Whether it counts: somebody may have answered in Airflow in this moment."""
         who, why = answered(event)
+        reason = f"{who}, not in Airflow: {why or 'no reason was given'}"
         try:
             await sync_to_async(update_hitl_detail_response)(
                 ti_id=self.ti_id, chosen_options=event["chosen_options"],
-                params_input={"reason": f"{who}, not in Airflow: {why or 'no reason was given'}"},
+                params_input={"reason": reason[:LONGEST_REASON]},
             )  # fmt: skip
         except Exception as error:  # whatever Airflow says: then its own answer is waited for
             self.log.warning("the plan is decided elsewhere, which Airflow did not take: %s", error)
