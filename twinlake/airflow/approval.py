@@ -60,7 +60,7 @@ class Approval(ApprovalOperator):
         plan = _plan(context)
         show_in_console(f"/plans/{plan}")
         if "error" not in event and ELSEWHERE not in event and not event.get("responded_by_user"):
-            # nobody answers in Airflow without a name: a trigger has noted it, and was killed before it said so
+            # in Airflow nobody answers without a name: a trigger has noted it, and was killed
             event = decided(lake_server(), plan) or event
         if "error" not in event and self.REJECT in event["chosen_options"]:
             who, why = answered(event)
@@ -96,7 +96,7 @@ class DecisionTrigger(HITLTrigger):
         decision = asyncio.ensure_future(self._decided())
         try:
             await asyncio.wait((answer, decision), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.sleep(max(0.0, settled - time.monotonic()))  # between note and event there is no wait
+            await asyncio.sleep(max(0.0, settled - time.monotonic()))  # after the note its event
             noted = not answer.done() and await self._note(decision.result())
             event = TriggerEvent(decision.result()) if noted else await answer
         finally:
