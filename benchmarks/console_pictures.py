@@ -17,14 +17,23 @@ from selenium.webdriver.common.keys import Keys
 from twinlake.config.settings import Services
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-STATEMENT = "SELECT verdict, reasons, count(*) AS records FROM serve.orders_quarantine GROUP BY ALL"
+STATEMENT = (
+    "SELECT window_start, region, sales FROM serve.sales_per_region "
+    "WHERE window_start > now() - INTERVAL 3 HOURS ORDER BY window_start LIMIT 300"
+)
 PAGES = {
     "home": "/", "jobs": "/jobs", "releases": "/releases", "table": "/tables/sales_per_region",
-    "topic": "/topics/orders", "quarantine": "/topics/orders/quarantine", "audit": "/audit",
-    "queries": "/queries",
+    "rows": "/tables/sales_per_region/rows", "topic": "/topics/orders",
+    "quarantine": "/topics/orders/quarantine", "audit": "/audit", "queries": "/queries",
+    "release": "/releases/1", "act": "/tables/sales_per_region/rebuild",
 }  # fmt: skip
+FIRST = {
+    "plan": ("/releases", "main a[href^='/plans/']"), "job": ("/jobs", "main a[href^='/jobs/']"),
+    "explain": ("/tables/sales_per_region/rows", "main a[href*='/explain']"),
+}  # fmt: skip
+"""What the first link of this sort on a page leads to."""
 SIZE = (1000, 900)
-TALL = {"home": (1000, 1740), "table": (1000, 1740), "plan": (1000, 1740)}
+TALL = dict.fromkeys(("home", "table", "plan", "query"), (1000, 1740))
 """Of pages whose plots are further down."""
 SETTLED_S = 11.0
 """All services have been asked by then."""
@@ -53,10 +62,12 @@ def main() -> None:
         time.sleep(SETTLED_S)
         for name, path in PAGES.items():
             _picture(browser, name, services.console_url + path)
-        browser.get(f"{services.console_url}/releases")
-        newest = browser.find_element("css selector", "main a[href^='/plans/']").get_attribute("href")
-        _picture(browser, "plan", f"{services.console_url}/plans/{given.plan}" if given.plan else newest)
-        browser.set_window_size(*SIZE)
+        for name, (path, link) in FIRST.items():
+            browser.get(services.console_url + path)
+            address = browser.find_element("css selector", link).get_attribute("href")
+            is_given = name == "plan" and given.plan
+            _picture(browser, name, f"{services.console_url}/plans/{given.plan}" if is_given else address)
+        browser.set_window_size(*TALL["query"])
         browser.get(f"{services.console_url}/query")
         browser.find_element("id", "sql").send_keys(given.statement)
         browser.find_element("css selector", "main form button").click()
