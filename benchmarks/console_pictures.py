@@ -65,8 +65,9 @@ def main() -> None:
         for name, (path, link) in FIRST.items():
             browser.get(services.console_url + path)
             address = browser.find_element("css selector", link).get_attribute("href")
-            is_given = name == "plan" and given.plan
-            _picture(browser, name, f"{services.console_url}/plans/{given.plan}" if is_given else address)
+            if name == "plan" and given.plan:
+                address = f"{services.console_url}/plans/{given.plan}"
+            _picture(browser, name, address)
         browser.set_window_size(*TALL["query"])
         browser.get(f"{services.console_url}/query")
         browser.find_element("id", "sql").send_keys(given.statement)

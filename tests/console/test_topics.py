@@ -16,6 +16,7 @@ from tests.console.topic_answers import ACTIVE, EDITED, NEW, WRONG
 from twinlake.base.errors import NotFoundError
 from twinlake.config.settings import Services
 from twinlake.console import statement
+from twinlake.console.pages import raw
 
 SignIn = Callable[[str], Browser]
 
@@ -60,13 +61,29 @@ def test_files_that_say_something_else_are_said(
 def test_a_quarantine_is_read_as_who_is_signed_in(
     signed_in: SignIn, held: list[Any], passwords: dict[str, str]
 ) -> None:
-    shown = text(signed_in("analyst").get("/topics/orders/quarantine"))
+    page = signed_in("analyst").get("/topics/orders/quarantine")
 
+    shown = text(page)
+    assert "<td>k</td><td>&lt;img&gt;\\x00</td>" in page.text
     login = ("the-analyst", passwords["analyst"])
     assert held == [(*login, "orders", "orders_quarantine", "orders_replayed", 3)]
     assert "1,200 invalid, 2 too late." in shown
     assert "not_allowed:status 1,200 invalid by contract 1.0.0" in shown and "0/1/17" in shown
     assert "invalid empty:region 1.0.0 valid 1.1.0 3 8 to 9" in shown and "Replay…" not in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"customer-1".hex(), "customer-1"),
+        (b"\x00\x00\x01Hpaid\xff".hex(), r"\x00\x00\x01Hpaid\xff"),
+        (HOSTILE.encode().hex(), HOSTILE),
+        (None, ""),
+    ],
+    ids=["text", "bytes", "hostile", "null"],
+)
+def test_the_bytes_of_a_record_are_shown_as_text(value: str | None, shown: str) -> None:
+    assert raw(value) == shown
 
 
 def test_a_quarantine_that_cannot_be_read_says_why(

@@ -43,7 +43,8 @@ QUARANTINE = {
         {"verdict": "invalid", "reason": "not_allowed:status", "contract": "1.0.0", "records": 1_200,
          "first": AT, "last": AT,
          "samples": [
-             {"epoch": 0, "partition": 1, "offset": 17, "timestamp": AT, "key": "6b", "value": "00"},
+             {"epoch": 0, "partition": 1, "offset": 17, "timestamp": AT, "key": "6b",
+              "value": "3c696d673e00"},
          ]},
     ],
     "replayed": [

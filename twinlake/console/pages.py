@@ -31,7 +31,7 @@ class Pages:
         )  # fmt: skip
         self._templates.filters.update(
             words=words, number=number, size=size, span=span, cell=cell, ago=partial(ago, now=now),
-            json=indented,
+            json=indented, raw=raw,
         )  # fmt: skip
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -91,3 +91,11 @@ def cell(value: Any) -> str:
     """The same for a page: what breaks a line or turns its direction is shown as such, and it has an end."""
     shown = visible(cell_text(value))
     return shown if len(shown) <= _LONGEST_CELL else f"{shown[:_LONGEST_CELL]}… ({len(shown):,} characters)"
+
+
+def raw(value: str | None) -> str:
+    r"""The bytes of a record, which answers have as hexadecimal digits, as text; what is none as `\x00`."""
+    try:
+        return cell(bytes.fromhex(value or "").decode(errors="backslashreplace"))
+    except ValueError:  # it is something else
+        return cell(value)
