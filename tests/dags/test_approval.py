@@ -244,6 +244,21 @@ def test_what_a_killed_trigger_has_noted_is_what_was_decided_elsewhere(
             approve.execute_complete(CONTEXT, event)
 
 
+def test_an_answer_without_a_name_is_believed_where_the_lake_server_stays_away(
+    bag, lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake("away")
+    monkeypatch.setattr(approval, "AWAY_S", 0.1)
+    monkeypatch.setattr(approval, "show_in_console", lambda path: None)
+    event = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": None}
+
+    told = bag.dags["release"].get_task("approve").execute_complete(
+        CONTEXT, {**event, "responded_at": utc_now()}
+    )
+
+    assert (told["elsewhere"], told["chosen_options"]) == (None, ["Approve"])
+
+
 def test_a_decision_is_noted_only_when_its_event_follows_at_once(
     bag, airflow, lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

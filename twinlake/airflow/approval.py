@@ -7,6 +7,7 @@ waits in Airflow: its run goes on, and asks nobody any more.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -23,13 +24,16 @@ from twinlake.airflow.connection import lake_server
 from twinlake.airflow.jobs import reject
 from twinlake.airflow.task import ConsoleLink, ShownFailure, show_in_console
 from twinlake.airflow.trigger import SETTLED_S
+from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.base.job import SOMEBODY
-from twinlake.server.client import LakeClient
+from twinlake.base.waiting import wait_for
+from twinlake.server.client import AWAY_S, LakeClient
 
 LOOK_S = 5.0
 """Runs may wait for days; a look at a plan takes a few milliseconds."""
 LONGEST_REASON = 500
 ELSEWHERE = "elsewhere"
+log = logging.getLogger("airflow.task.twinlake")
 
 
 class Approval(ApprovalOperator):
@@ -61,7 +65,7 @@ class Approval(ApprovalOperator):
         show_in_console(f"/plans/{plan}")
         if "error" not in event and ELSEWHERE not in event and not event.get("responded_by_user"):
             # in Airflow nobody answers without a name: a trigger has noted it, and was killed
-            event = decided(lake_server(), plan) or event
+            event = _decided_elsewhere(plan) or event
         if "error" not in event and self.REJECT in event["chosen_options"]:
             who, why = answered(event)
             if ELSEWHERE not in event:
@@ -153,6 +157,19 @@ def decided(client: LakeClient, plan: str) -> dict[str, Any] | None:
         "responded_at": utcnow(), "responded_by_user": {"id": who, "name": who}, "timedout": False,
         ELSEWHERE: facts["release"],
     }  # fmt: skip
+
+
+def _decided_elsewhere(plan: str) -> dict[str, Any] | None:
+    """The same; a lake server that restarts is waited for, and one that stays away is in the task's log."""
+
+    def ask() -> tuple[dict[str, Any] | None]:
+        return (decided(lake_server(), plan),)
+
+    try:
+        return wait_for("the lake server", ask, AWAY_S, every_s=1, unready=(UnreachableError,))[0]
+    except TwinlakeError as error:
+        log.warning("it is not known who has decided this plan: %s", error)
+        return None
 
 
 def answered(answer: dict[str, Any]) -> tuple[str, str | None]:
