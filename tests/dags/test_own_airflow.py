@@ -127,7 +127,8 @@ def test_the_first_release_is_of_the_definitions_beside_the_lake_server(company:
     assert f"[report]({REPORTS}/reports/{plan})" in page
     links = f"/dags/{PREFIX}release/dagRuns/{tasks[0]['dag_run_id']}/taskInstances/gate/links"
     told = company.airflow.api._ask("GET", links).json()
-    assert told["extra_links"] == {"Report": f"{REPORTS}/reports/{plan}"}
+    assert told["extra_links"]["Report"] == f"{REPORTS}/reports/{plan}"
+    assert told["extra_links"]["Twinlake"].startswith(f"{CONSOLE}/jobs?key=")
 
 
 def test_batch_and_backfill_rebuild_and_certify(company: Company) -> None:
