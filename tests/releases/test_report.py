@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from twinlake.batch.over_time import Bucket, Buckets
 from twinlake.lake.catalog.plans import Change, Plan, Plans
 from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.gate_checks import Check, Gate
-from twinlake.releases.over_time import Lines, OverTime
+from twinlake.releases.over_time import Lines, OverTime, folded
 from twinlake.releases.report import render
 from twinlake.releases.shown import as_shown
 
@@ -111,6 +112,25 @@ def test_the_report_has_what_changed_over_time_since_when_and_by_how_much() -> N
     # both sums run to the middle of the picture, and the last hour has none
     assert '<path class="curve" stroke="var(--green)" d="M0.0 48.0h0L300.0 24.0">' in text
     assert text.count('<path class="curve"') == 5
+
+
+def test_totals_that_are_too_large_to_add_up_are_shown() -> None:
+    rows = (Bucket(at=0, left=1, right=1, differing=1, totals={"n": (1e308, -1e308)}),
+            Bucket(at=60, left=1, right=1, differing=1, totals={"n": (1e308, 1e308)}))  # fmt: skip
+
+    found = folded(Buckets(column="at", seconds=60, rows=rows, first=0, last=60))
+
+    assert found.totals[0].blue == (1e308, 1e308)
+
+
+def test_a_total_that_one_side_does_not_have_is_not_equal() -> None:
+    gone = ComparedColumn(name="amount", type="double", changed=0, blue_total="100.00", green_total=None)
+    same = ComparedColumn(name="n", type="bigint", changed=0, blue_total="1", green_total="1")
+
+    shown = as_shown(replace(DIFF, columns=(gone, same)))
+
+    assert [one["name"] for one in shown["columns"]] == ["amount"]
+    assert [one["name"] for one in shown["equal_columns"]] == ["n"]
 
 
 def test_a_table_without_a_column_of_time_says_so_and_so_does_an_older_comparison() -> None:

@@ -230,7 +230,8 @@ class Sent(StreamingResponse):
 
 def _made(what: str, plan: str, found: str | None) -> str:
     if found is None:
-        raise NotFoundError(f"plan {plan} has no {what}", "it was not compared yet", "run `twinlake diff`")
+        why = "nobody has compared it, or an earlier Twinlake has"
+        raise NotFoundError(f"plan {plan} has no {what}", why, "run `twinlake diff`")
     return found
 
 

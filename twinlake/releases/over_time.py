@@ -88,8 +88,9 @@ def _number(value: Any) -> float | None:
 def _difference(lines: Lines) -> float:
     """By how much the sums differ over all buckets, as a part of what there is."""
     pairs = [(blue or 0.0, green or 0.0) for blue, green in zip(lines.blue, lines.green, strict=True)]
-    whole = math.fsum(max(abs(blue), abs(green)) for blue, green in pairs)
-    return math.fsum(abs(green - blue) for blue, green in pairs) / whole if whole else 0.0
+    whole = sum(max(abs(blue), abs(green)) for blue, green in pairs)
+    differ = sum(abs(green - blue) for blue, green in pairs)
+    return differ / whole if whole and math.isfinite(differ) else 0.0
 
 
 def _moment(seconds: int | None) -> str | None:

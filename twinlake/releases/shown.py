@@ -37,8 +37,8 @@ def as_shown(found: Comparison) -> dict[str, Any]:
         "delta_versions": [found.blue.delta_version, found.green.delta_version],
         "columns_only_blue": list(found.columns_only_blue),
         "columns_only_green": list(found.columns_only_green),
-        "columns": [one for one in columns if one["changed"] or one["difference"]],
-        "equal_columns": [one for one in columns if not one["changed"] and not one["difference"]],
+        "columns": [one for one in columns if _differs(one)],
+        "equal_columns": [one for one in columns if not _differs(one)],
         "samples": [_sample(one, found.keys, numbers) for one in found.samples],
         "over_time": over_time, "no_time": found.no_time or ("" if over_time else OLDER),
     }  # fmt: skip
@@ -84,6 +84,11 @@ def _column(one: ComparedColumn) -> dict[str, Any]:
     difference, blue = _difference(one.blue_total, one.green_total), _decimal(one.blue_total)
     percent = float(Decimal(difference) / abs(blue) * 100) if difference and blue else None
     return {**asdict(one), "difference": difference, "percent": percent}
+
+
+def _differs(column: Mapping[str, Any]) -> bool:
+    """A total that one side does not have, or that is no number, is another one, too."""
+    return bool(column["changed"]) or column["blue_total"] != column["green_total"]
 
 
 def _differs_by(column: Mapping[str, Any]) -> tuple[float, int]:
