@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,28 +18,89 @@ from confluent_kafka import Producer
 
 from tests.alarms.test_receivers import Hook, listening
 from tests.faults.twinlake import Twinlake
+from tests.metrics.recording import (
+    STEP_S,
+    Fires,
+    Recorder,
+    any_of,
+    check,
+    grown,
+    older,
+    rules_with,
+)
+from tests.metrics.test_alerts import needs_promtool
+from tests.metrics.test_otlp import Receiving, receiving
 from tests.processes import of_home
-from tests.project import PROJECT
+from tests.project import PROJECT, project_in
 from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Settings
 
 pytestmark = [pytest.mark.faults, pytest.mark.services]
 WAIT_S = 150.0
 SERVICES = "broker,registry,lake,sql,alarms"
+SALES = "sales_per_region"
+FRESHNESS_S, FREQUENCY_S, DOWN_S = 5, 30, 80
+FRESH, INGESTED = "twinlake_table_freshness_seconds", "twinlake_topic_ingested_timestamp_seconds"
+BOUNDS = {
+    f"{FRESH} > 300": f"{FRESH} > {FRESHNESS_S}",
+    f"{INGESTED} > 86400": f"{INGESTED} > {FREQUENCY_S}",
+    "twinlake_disk_free_bytes < 0.05 *": "twinlake_disk_free_bytes < 0.99 *",
+}
+"""Those of this run's settings and contract, for the rules whose own take hours."""
+FIRE = (
+    Fires(alert="TwinlakeDown", is_true=any_of("up", lambda up: up == 0), for_s=60),
+    Fires(
+        alert="TwinlakeTableLate",
+        is_true=any_of(FRESH, lambda s: s > FRESHNESS_S),
+    ),
+    Fires(alert="TwinlakeTopicQuiet", is_true=older(INGESTED, FREQUENCY_S)),
+    Fires(
+        alert="TwinlakeQuarantine",
+        is_true=any_of("twinlake_topic_records", lambda n: n > 0, verdict="invalid"),
+    ),
+    Fires(alert="TwinlakeRestarts", is_true=grown("twinlake_service_restarts_total", 3, service="registry")),
+    Fires(alert="TwinlakeDisk", is_true=any_of("twinlake_disk_free_bytes", lambda _: True)),
+)
+NEVER = ("TwinlakeStalled", "TwinlakeUnequal", "TwinlakeDamaged", "TwinlakeCertificateOld")
+"""Of these the run makes nothing happen."""
 
 
 class Platform(Twinlake):
-    """Services with a receiver of their own."""
+    """Services of a project of their own, with receivers of their own, and a record of what they say."""
 
-    def __init__(self, home: Path, receiver: Hook) -> None:
+    def __init__(self, home: Path, project: Path, receiver: Hook) -> None:
         super().__init__(home)
-        self.receiver = receiver
+        self.settings = Settings(home=home, in_project=project_in(project))
+        self.project, self.receiver = project, receiver
+        self.recorder = Recorder({}, ("", ""))
+
+    def __call__(self, *arguments: str) -> None:
+        self.out(*arguments)
 
     def out(self, *arguments: str) -> str:
         command = [sys.executable, "-m", "twinlake", *arguments]
         environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environ, cwd=PROJECT)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=500, env=environ, cwd=self.project
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def record(self) -> None:
+        """From now on."""
+        services = self.settings.services()
+        targets = {"lake": services.lake_metrics_url, "sql": services.sql_metrics_url}
+        self.recorder = Recorder(targets, (services.metrics_user, services.metrics_password))
+        self.recorder.start()
+
+    def recorded(self, what: str, fires: Fires) -> None:
+        """Waits until the record has it."""
+
+        def is_there() -> bool:
+            moments = [*self.recorder.moments]
+            return bool(moments) and any(fires.is_true(moments, number) for number in range(len(moments)))
+
+        self.until(what, is_there)
 
     def heard(self, event: str, kind: str) -> list[dict[str, Any]]:
         return [body for _, body in self.receiver.sent if (body["event"], body["kind"]) == (event, kind)]
@@ -57,16 +119,39 @@ def receiver() -> Iterator[Hook]:
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory, receiver: Hook) -> Iterator[Platform]:
+def otlp() -> Iterator[Receiving]:
+    yield from receiving()
+
+
+def project_of(folder: Path) -> Path:
+    """Ours, whose topic may be quiet for half a minute."""
+    folder.mkdir()
+    for name in ("contracts", "jobs", "schemas"):
+        shutil.copytree(PROJECT / name, folder / name)
+    for name in ("twinlake.toml", "records.py"):
+        shutil.copy(PROJECT / name, folder / name)
+    with (folder / "contracts" / "orders.yaml").open("a") as contract:
+        contract.write(
+            f"\nslaProperties:\n  - {{property: frequency, value: {FREQUENCY_S}, unit: seconds}}\n"
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, receiver: Hook, otlp: Receiving) -> Iterator[Platform]:
     home = tmp_path_factory.mktemp("alarms")
     (home / "twinlake.toml").write_text(
-        f'[alarms]\nwebhook_url = "{receiver.url}"\nfreshness_seconds = 5\ndisk_free_percent = 99\n'
+        f'[alarms]\nwebhook_url = "{receiver.url}"\nfreshness_seconds = {FRESHNESS_S}\n'
+        "disk_free_percent = 99\napproval_minutes = 1\n"
+        f'[metrics]\notlp_url = "{otlp.url}"\notlp_seconds = 2\n[limits]\nstart_seconds = 400\n'
     )
-    made = Platform(home, receiver)
+    made = Platform(home, project_of(tmp_path_factory.mktemp("of_alarms") / "project"), receiver)
     try:
         made("up", "--only", SERVICES)
+        made.record()
         yield made
     finally:
+        made.recorder.stop()
         made("down")
     assert of_home(home) == []
 
@@ -86,6 +171,7 @@ def test_a_table_that_lacks_what_kafka_has_is_late_until_it_has_it(platform: Pla
     platform("pause", "sales_per_region", "--table", "--reason", "a test")
     platform("produce", "orders", "--count", "200")
     late = platform.until_heard("raised", "freshness")
+    platform.recorded("the lateness", FIRE[1])
     platform("resume", "sales_per_region", "--table")
     platform.until_heard("over", "freshness")
 
@@ -117,6 +203,7 @@ def test_a_receiver_that_is_away_and_a_kill_of_the_watch_lose_nothing_and_send_n
         platform.receiver.sent.clear()
         platform.receiver.status = 200
         dead = platform.until_heard("raised", "service")
+        platform.until("a minute without an answer", lambda: _down_s(platform) >= DOWN_S)
     finally:
         psutil.Process(lake.pid).resume()
     platform.until_heard("over", "service")
@@ -142,6 +229,71 @@ def test_what_is_silenced_is_on_the_list_and_not_sent(platform: Platform) -> Non
     platform("resume", "sales_per_region", "--table")
 
     assert len(platform.heard("raised", "freshness")) == before
+
+
+def test_a_topic_is_quiet_until_a_record_comes(platform: Platform) -> None:
+    platform("produce", "orders", "--count", "10")
+    platform.receiver.sent.clear()
+    quiet = platform.until_heard("raised", "quiet")
+    platform("produce", "orders", "--count", "10", "--seed", "1")
+    platform.until_heard("over", "quiet")
+
+    assert quiet["title"] == "topic orders" and quiet["what"].startswith("no record has come since")
+    assert f"every {FREQUENCY_S} seconds" in quiet["why"]
+
+
+def test_a_plan_that_passed_its_gate_waits_until_somebody_decides(platform: Platform) -> None:
+    file = platform.project / "jobs" / "tables" / f"{SALES}.py"
+    written = file.read_text()
+    assert written.count('    keys=("region",),\n') == 1
+    file.write_text(written.replace("    keys=(", "    where=\"status <> 'cancelled'\",\n    keys=("))
+    for act in ("plan", "build", "gate"):
+        platform(act)
+    waits = platform.until_heard("raised", "approval")
+    platform("reject", "--reason", "a test")
+    platform.until_heard("over", "approval")
+
+    assert SALES in waits["why"] and "it passed its gate at" in waits["why"]
+    assert waits["title"].removeprefix("plan ") in waits["remedy"]
+
+
+def test_a_receiver_of_opentelemetry_has_the_figures_of_both_servers(
+    platform: Platform, otlp: Receiving
+) -> None:
+    platform.until("figures of the SQL server", lambda: otlp.metrics("twinlake-sql"))
+    lake, sql = otlp.metrics("twinlake-lake"), otlp.metrics("twinlake-sql")
+
+    assert lake["twinlake_topic_lag_records"].unit == "{records}"
+    assert (
+        lake["twinlake_topic_lag_records"].gauge.data_points[0].attributes[0].value.string_value == "orders"
+    )
+    assert lake["twinlake_version_lag_seconds"].unit == "s"
+    fresh = (lake | sql)[FRESH]
+    assert fresh.unit == "s" and len(fresh.gauge.data_points) >= 3
+
+
+@needs_promtool
+def test_prometheus_would_have_fired_each_alert_of_this_run_at_its_time(
+    platform: Platform, tmp_path: Path
+) -> None:
+    """Of what was scraped while the tests above made it happen."""
+    moments = [*platform.recorder.moments]
+    rules = rules_with(tmp_path / "rules.yml", BOUNDS)
+    print(f"{len(moments)} scrapes; {[(one.alert, one.at(moments)) for one in FIRE]}")
+
+    assert check(moments, rules, FIRE, NEVER, tmp_path) == ""
+
+
+def _down_s(platform: Platform) -> int:
+    """How long the lake server has not answered by the record, until now."""
+    seconds = 0
+    for moment in reversed([*platform.recorder.moments]):
+        if not any(
+            name == "up" and ("instance", "lake") in of and up == 0 for (name, of), up in moment.items()
+        ):
+            break
+        seconds += STEP_S
+    return seconds
 
 
 def _unsent(platform: Platform) -> bool:

@@ -9,11 +9,14 @@ import base64
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -21,12 +24,16 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from tests.alarms.test_receivers import Hook, listening
+from tests.broker import free_port
 from tests.changelog.reader import Reader
 from tests.demo.crash import kill, wait_back
 from tests.demo.story import CHANGED, changed_definitions
 from tests.faults.twinlake import Twinlake, files_of
 from tests.processes import of_home
 from tests.project import EXAMPLES
+from twinlake.alarms import book
+from twinlake.alarms.watch import book_file
 from twinlake.base.errors import DeniedError, TwinlakeError
 from twinlake.base.waiting import wait_for
 from twinlake.config.login import ROLES, Role
@@ -40,12 +47,44 @@ from twinlake.services.supervise.control import context_of
 EXAMPLE, OTHER_TOPIC = "devices", "readings"
 CHANGELOG = "changelog.latest_order"
 RECORDS = 2_000
+MAIL_USER = "twinlake"
 LONG_S = 240.0
 AGAIN_S = 120.0
 
 
+class Inbox:
+    """Somebody's mail server, which lets one user in; it keeps whom it let in and the mails."""
+
+    def __init__(self, password: str) -> None:
+        self.password = password
+        self.let_in: list[bool] = []
+        self.mails: list[str] = []
+
+    def __call__(self, server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
+        is_right = (given.login, given.password) == (MAIL_USER.encode(), self.password.encode())
+        self.let_in.append(is_right)
+        return AuthResult(success=is_right, handled=is_right)
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        self.mails.append(envelope.content.decode())
+        return "250 OK"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """The receivers of alarms, and the secrets that they are asked with."""
+
+    hook: Hook
+    inbox: Inbox
+    secrets: dict[str, bytes]
+
+
 class Locked(Twinlake):
     """A platform whose broker is locked, and what a test may do to it."""
+
+    def __init__(self, home: Path, heard: Heard) -> None:
+        super().__init__(home)
+        self.heard = heard
 
     @property
     def client(self) -> LakeClient:
@@ -89,17 +128,43 @@ class Locked(Twinlake):
 
 
 @pytest.fixture(scope="module")
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
+def hook() -> Iterator[Hook]:
+    yield from listening()
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory, hook: Hook) -> Iterator[Locked]:
+    """Alarms go to a webhook whose address is a secret itself, with a token, and by mail with a password."""
     home = tmp_path_factory.mktemp("planted") / "home"
     home.mkdir()
-    (home / "twinlake.toml").write_text('[kafka]\nsecurity = "SASL_SSL"\n[limits]\nstart_seconds = 400\n')
-    made = Locked(home)
+    names = ("webhook address", "webhook token", "mail password")
+    planted = {name: secrets.token_urlsafe(32) for name in names}
+    files = {name: home.parent / name.replace(" ", "_") for name in planted}
+    for name, file in files.items():
+        file.touch(mode=0o600)
+        file.write_text(planted[name])
+    inbox = Inbox(planted["mail password"])
+    server = Controller(
+        inbox, hostname="127.0.0.1", port=free_port(), authenticator=inbox, auth_require_tls=False,
+        auth_required=True,
+    )  # fmt: skip
+    server.start()
+    (home / "twinlake.toml").write_text(
+        '[kafka]\nsecurity = "SASL_SSL"\n[limits]\nstart_seconds = 400\n[alarms]\nmail_security = "plain"\n'
+        f'webhook_url = "{hook.url}/{planted["webhook address"]}"\n'
+        f'webhook_token_file = "{files["webhook token"]}"\nmail_server = "127.0.0.1:{server.port}"\n'
+        f'mail_from = "t@example.com"\nmail_to = "ops@example.com"\nmail_user = "{MAIL_USER}"\n'
+        f'mail_password_file = "{files["mail password"]}"\n'
+    )
+    heard = Heard(hook=hook, inbox=inbox, secrets={name: text.encode() for name, text in planted.items()})
+    made = Locked(home, heard)
     made("gallery", "add", EXAMPLE)
     try:
         made("up", "--without", "airflow")
         yield made
     finally:
         made("down")
+        server.stop(no_assert=True)
 
 
 @pytest.fixture(scope="module")
@@ -248,13 +313,35 @@ def test_a_changelog_says_that_its_password_is_wrong_and_comes_back_by_itself(
     assert "uthentication failed" in error["why"] and "password_file" in error["remedy"]
 
 
+def test_alarms_are_told_with_their_secrets_and_so_is_that_nobody_takes_them(locked: Locked) -> None:
+    hook, inbox = locked.heard.hook, locked.heard.inbox
+    locked("alarm", "test")
+    ((headers, _),) = [one for one in hook.sent if one[1]["event"] == "test"]
+    assert headers["Authorization"] == f"Bearer {locked.heard.secrets['webhook token'].decode()}"
+    assert inbox.let_in[-1] and inbox.mails
+
+    hook.status, right, inbox.password = 503, inbox.password, "another"
+    mails = len(inbox.mails)
+    with pytest.raises(AssertionError, match="has not accepted it"):
+        locked("alarm", "test")
+    with _without(locked, ("READ",)):  # an alarm of the service itself, which its log tells of
+        wait_for("the alarm that waits", lambda: _waits(locked) or None, AGAIN_S)
+    hook.status, inbox.password = 200, right
+    wait_for("the mails", lambda: len(inbox.mails) > mails or None, AGAIN_S)
+
+
+def _waits(locked: Locked) -> bool:
+    unsent = book.read(book_file(locked.settings)).get("unsent", {})
+    return bool(unsent.get("webhook") and unsent.get("mail"))
+
+
 def _secrets(locked: Locked) -> dict[str, bytes]:
     services = locked.settings.services()
     held = certificates(context_of(locked.settings))
     found = {f"password of {role}": services.kafka(role).password.encode() for role in ROLES}
     for name in (BROKER, SUPERVISOR):
         found[f"key of {name}"] = held.key(name).read_text().splitlines()[1].encode()
-    return found
+    return found | locked.heard.secrets
 
 
 def _forms(secret: bytes) -> Iterator[bytes]:
@@ -274,9 +361,10 @@ def _finders(locked: Locked) -> Callable[[str, bytes], list[str]]:
 
 
 def _may_hold(home: Path, file: Path) -> bool:
-    """services.json, and the private keys."""
+    """services.json, the private keys, and what the operator has written."""
     name = str(file.relative_to(home))
-    return name == "services.json" or (name.startswith("kafka/tls/") and name.endswith((".key", ".pair.pem")))
+    is_key = name.startswith("kafka/tls/") and name.endswith((".key", ".pair.pem"))
+    return name in ("services.json", "twinlake.toml") or is_key
 
 
 def test_a_planted_secret_is_found_where_it_is_planted(locked: Locked) -> None:
@@ -286,6 +374,8 @@ def test_a_planted_secret_is_found_where_it_is_planted(locked: Locked) -> None:
     keys = certificates(context_of(locked.settings)).pair(BROKER).read_bytes()
 
     assert len(found("services.json", file)) == len(ROLES)
+    written = (locked.settings.home / "twinlake.toml").read_bytes()
+    assert found("settings", written) == ["webhook address in settings"]
     assert found("a key", keys) == [f"key of {BROKER} in a key"]
     assert not found("nothing", secrets.token_bytes(1000))
     assert all(len(secret) >= 30 for secret in planted.values())

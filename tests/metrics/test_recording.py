@@ -1,0 +1,69 @@
+"""What puts the alert rules to a record of a run tells one that fires too early, too late, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.metrics.recording import STEP_S, Fires, Key, Moment, any_of, check, grown, rules_with
+from tests.metrics.test_alerts import RULES, needs_promtool
+
+LABELS = frozenset({("instance", "lake"), ("job", "twinlake")})
+UP: Key = ("up", LABELS)
+LATE: Key = ("twinlake_table_freshness_seconds", LABELS | {("table", "sales")})
+RESTARTS: Key = ("twinlake_service_restarts_total", LABELS | {("service", "registry")})
+DOWN = Fires(alert="TwinlakeDown", is_true=any_of("up", lambda value: value == 0), for_s=60)
+IS_LATE = Fires(alert="TwinlakeTableLate", is_true=any_of(LATE[0], lambda value: value > 300, table="sales"))
+RESTARTED = Fires(alert="TwinlakeRestarts", is_true=grown(RESTARTS[0], 3, service="registry"))
+
+
+def record() -> list[Moment]:
+    """Five minutes: late from the tenth scrape to the twentieth, down from the twentieth for 80 seconds, and
+    three restarts."""
+    moments: list[Moment] = []
+    for number in range(60):
+        if 20 <= number < 36:
+            moments.append({UP: 0.0})
+            continue
+        restarts = float(sum(number >= at for at in (5, 8, 12)))
+        moments.append({UP: 1.0, LATE: 400.0 if 10 <= number < 20 else 1.0, RESTARTS: restarts})
+    return moments
+
+
+@needs_promtool
+def test_each_fires_at_its_time_and_the_others_never(tmp_path: Path) -> None:
+    fire = (DOWN, IS_LATE, RESTARTED)
+
+    assert [one.at(record()) for one in fire] == [32 * STEP_S, 10 * STEP_S, 12 * STEP_S]
+    assert check(record(), RULES, fire, ("TwinlakeStalled", "TwinlakeDisk"), tmp_path) == ""
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("fires", "never"),
+    [
+        ((Fires(alert="TwinlakeDown", is_true=DOWN.is_true, for_s=70),), ()),
+        ((Fires(alert="TwinlakeDown", is_true=DOWN.is_true, for_s=30),), ()),
+        ((Fires(alert="TwinlakeStalled", is_true=IS_LATE.is_true),), ()),
+        ((), ("TwinlakeDown",)),
+    ],
+    ids=["too early", "too late", "never", "it must not"],
+)
+def test_one_that_does_otherwise_is_told(
+    tmp_path: Path, fires: Sequence[Fires], never: Sequence[str]
+) -> None:
+    assert "FAILED" in check(record(), RULES, fires, never, tmp_path)
+
+
+def test_what_a_run_did_not_make_happen_is_no_proof() -> None:
+    with pytest.raises(AssertionError, match="never became true"):
+        DOWN.at(record()[:30])
+
+
+@needs_promtool
+def test_rules_may_have_the_bounds_of_a_run(tmp_path: Path) -> None:
+    strict = rules_with(tmp_path / "rules.yml", {"_freshness_seconds > 300": "_freshness_seconds > 500"})
+
+    assert check(record(), strict, (), ("TwinlakeTableLate",), tmp_path) == ""
