@@ -133,8 +133,8 @@ def check(
     asked: list[dict[str, Any]] = []
     for one in fire:
         at = one.at(moments)
-        before = max(0, at - STEP_S)
-        asked.append(_asked(one.alert, before, 0))
+        if at:
+            asked.append(_asked(one.alert, at - STEP_S, 0))
         asked.append(_asked(one.alert, min(at + 2 * STEP_S, whole), 1))
     asked += [_asked(alert, whole, 0) for alert in never]
     file = folder / "recorded.test.yml"
