@@ -46,6 +46,7 @@ from twinlake.services.supervise.control import context_of
 
 EXAMPLE, OTHER_TOPIC = "devices", "readings"
 CHANGELOG = "changelog.latest_order"
+ACTIVE = "run/twinlake.toml"
 RECORDS = 2_000
 MAIL_USER = "twinlake"
 LONG_S = 240.0
@@ -361,10 +362,10 @@ def _finders(locked: Locked) -> Callable[[str, bytes], list[str]]:
 
 
 def _may_hold(home: Path, file: Path) -> bool:
-    """services.json, the private keys, and what the operator has written."""
+    """services.json, the private keys, what the operator has written, and its copy while it is active."""
     name = str(file.relative_to(home))
     is_key = name.startswith("kafka/tls/") and name.endswith((".key", ".pair.pem"))
-    return name in ("services.json", "twinlake.toml") or is_key
+    return name in ("services.json", "twinlake.toml", ACTIVE) or is_key
 
 
 def test_a_planted_secret_is_found_where_it_is_planted(locked: Locked) -> None:
@@ -375,6 +376,7 @@ def test_a_planted_secret_is_found_where_it_is_planted(locked: Locked) -> None:
 
     assert len(found("services.json", file)) == len(ROLES)
     written = (locked.settings.home / "twinlake.toml").read_bytes()
+    assert (locked.settings.home / ACTIVE).stat().st_mode & 0o777 == 0o600
     assert found("settings", written) == ["webhook address in settings"]
     assert found("a key", keys) == [f"key of {BROKER} in a key"]
     assert not found("nothing", secrets.token_bytes(1000))
