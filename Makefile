@@ -111,8 +111,8 @@ bench-idle: jars
 	@$(PY) -m benchmarks.idle
 
 docs: jars
-	@$(PY) -m twinlake.server.api_doc > .docs.made && mv .docs.made docs/api.md
-	@$(PY) -m twinlake.metrics.doc > .docs.made && mv .docs.made docs/metrics.md
+	@$(PY) -m twinlake.server.api_doc > .jars/docs.made && mv .jars/docs.made docs/api.md
+	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
 	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
 

@@ -15,7 +15,7 @@ import pytest
 from airflow.providers.standard.triggers import hitl
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from twinlake.airflow import approval
+from twinlake.airflow import approval, jobs
 from twinlake.airflow.approval import DecisionTrigger
 from twinlake.base.errors import UnreachableError
 from twinlake.base.times import utc_now
@@ -86,7 +86,8 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
             return httpx.Response(200, json=TOLD_BY_LAKE[state])
 
         client = LakeClient("http://lake", "token", transport=httpx.MockTransport(answer))
-        monkeypatch.setattr(approval, "lake_server", lambda: client)
+        for module in (approval, jobs):
+            monkeypatch.setattr(module, "lake_server", lambda: client)
         return looks
 
     return of
@@ -248,7 +249,7 @@ def test_an_answer_without_a_name_is_believed_where_the_lake_server_stays_away(
     bag, lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake("away")
-    monkeypatch.setattr(approval, "AWAY_S", 0.1)
+    monkeypatch.setattr(jobs, "AWAY_S", 0.1)
     monkeypatch.setattr(approval, "show_in_console", lambda path: None)
     event = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": None}
 

@@ -7,7 +7,6 @@ waits in Airflow: its run goes on, and asks nobody any more.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,19 +20,17 @@ from airflow.triggers.base import TriggerEvent
 from asgiref.sync import sync_to_async
 
 from twinlake.airflow.connection import lake_server
-from twinlake.airflow.jobs import reject
+from twinlake.airflow.jobs import log, reject, waited_for
 from twinlake.airflow.task import ConsoleLink, ShownFailure, show_in_console
 from twinlake.airflow.trigger import SETTLED_S
-from twinlake.base.errors import TwinlakeError, UnreachableError
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import SOMEBODY
-from twinlake.base.waiting import wait_for
-from twinlake.server.client import AWAY_S, LakeClient
+from twinlake.server.client import LakeClient
 
 LOOK_S = 5.0
 """Runs may wait for days; a look at a plan takes a few milliseconds."""
 LONGEST_REASON = 500
 ELSEWHERE = "elsewhere"
-log = logging.getLogger("airflow.task.twinlake")
 
 
 class Approval(ApprovalOperator):
@@ -162,11 +159,9 @@ def decided(client: LakeClient, plan: str) -> dict[str, Any] | None:
 def _decided_elsewhere(plan: str) -> dict[str, Any] | None:
     """The same; a lake server that restarts is waited for, and one that stays away is in the task's log."""
 
-    def ask() -> tuple[dict[str, Any] | None]:
-        return (decided(lake_server(), plan),)
-
-    try:
-        return wait_for("the lake server", ask, AWAY_S, every_s=1, unready=(UnreachableError,))[0]
+    try:  # None would be waited for
+        (found,) = waited_for("the lake server", lambda client: (decided(client, plan),))
+        return found
     except TwinlakeError as error:
         log.warning("it is not known who has decided this plan: %s", error)
         return None

@@ -6,9 +6,9 @@ No module of this room imports Spark: every parse would pay for it, and no task 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
@@ -30,6 +30,7 @@ from twinlake.base.job import AGAIN, Asker, CancelledError, Job
 from twinlake.base.waiting import wait_for
 from twinlake.server.client import AWAY_S, LakeClient
 
+T = TypeVar("T")
 log = logging.getLogger("airflow.task.twinlake")
 
 
@@ -130,20 +131,22 @@ def _stuck(job: Job, minutes: int) -> TwinlakeError:
     )
 
 
+def waited_for(what: str, ask: Callable[[LakeClient], T]) -> T:
+    """What the lake server answers; one that restarts is waited for."""
+    return wait_for(what, lambda: ask(lake_server()), AWAY_S, every_s=1, unready=(UnreachableError,))
+
+
 def reject(plan: str, by: str, why: str | None) -> None:
     """Notes with the lake server that somebody has rejected a plan; one that restarts is waited for. What it
     says instead is in the task's log: the run fails anyhow."""
     asked = {"plan": plan, "rejected_by": by, **({"reason": why} if why else {})}
     key = _key("reject", get_current_context()["ti"], "")
 
-    def note() -> Job:
-        client = lake_server()
+    def note(client: LakeClient) -> Job:
         return client.follow(client.submit("reject", asked, key, Asker(by=by, via="airflow", why=why)).id)
 
     try:
-        wait_for(
-            "the lake server to note the rejection", note, AWAY_S, every_s=1, unready=(UnreachableError,)
-        ).succeeded()
+        waited_for("the lake server to note the rejection", note).succeeded()
     except TwinlakeError as error:
         log.warning("the lake server does not know that the plan is rejected: %s", error)
 

@@ -44,6 +44,11 @@ def routes(console: Console) -> list[Route]:
         (found,) = await console.asked(lambda: console.client().releases(number=number))
         return console.page("release", session, active="releases", release=found)
 
+    def id_of(request: Request) -> str:
+        """Of a plan that there is: the SQL server is asked by a path."""
+        found: str = console.client().plan(request.path_params["id"])["id"]
+        return found
+
     def compared(session: Session, id: str) -> list[dict[str, Any]]:
         """With the login of who is signed in: it has values of records in it."""
         try:
@@ -69,11 +74,7 @@ def routes(console: Console) -> list[Route]:
         """Of one table of a plan, what its page plots: blue and green over time."""
         table = request.query_params.get("table")
 
-        def ask() -> list[dict[str, Any]]:
-            id = console.client().plan(request.path_params["id"])["id"]  # of no other path
-            return compared(session, id)
-
-        found = await console.asked(ask)
+        found = await console.asked(lambda: compared(session, id_of(request)))
         over = next((one["over_time"] for one in found if one["table"] == table), None)
         over = over or {"at": [], "plots": []}
         return JSONResponse({"times": over["at"], "plots": over["plots"], "note": ""})
@@ -82,8 +83,7 @@ def routes(console: Console) -> list[Route]:
         """The one file that `diff` and `gate` have written, as it is, in a frame where it can do nothing."""
 
         def ask() -> str:
-            id = console.client().plan(request.path_params["id"])["id"]  # of no other path
-            return facts_client.report(statement.own(console.settings, session), id)
+            return facts_client.report(statement.own(console.settings, session), id_of(request))
 
         try:
             return HTMLResponse(await console.asked(ask), headers=ALONE)
