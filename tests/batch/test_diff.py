@@ -172,7 +172,23 @@ def test_the_rows_that_differ_most_come_first_whatever_their_units(spark: SparkS
     nan = found(left, right, largest_first=True)
 
     assert [row.known["w"] for row in made.rows] == [7, 3, 4, 5, 8]
-    assert [row.known["w"] for row in nan.rows] == [3, 4, 5, 7, 8]
+    assert [row.known["w"] for row in nan.rows] == [7, 8, 3, 4, 5], "what is no number differs infinitely"
+
+
+def test_a_row_whose_time_has_moved_is_counted_at_both(spark: SparkSession) -> None:
+    """A release gives the row of minute 0 the time of minute 5; it differs once, at the newer one."""
+    left = over(spark, "range(0, 6)", 60)
+    moved = F.when(F.col("w") == 0, F.timestamp_seconds(F.lit(300))).otherwise(F.col("at"))
+
+    made = found(left, left.withColumn("at", moved), totals=("n",), over="at", largest_first=True)
+
+    assert (made.common, made.changed, made.only_left, made.only_right) == (6, 1, 0, 0)
+    assert made.columns[0].totals == (6, 6) and made.over_time
+    assert (made.over_time.first, made.over_time.last) == (0, 300)
+    rows = made.over_time.rows
+    assert [(one.left, one.right) for one in rows] == [(1, 0), (1, 1), (1, 1), (1, 1), (1, 1), (1, 2)]
+    assert [one.differing for one in rows] == [0, 0, 0, 0, 0, 1]
+    assert (rows[0].totals["n"], rows[-1].totals["n"]) == ((1, None), (1, 2))
 
 
 def _key(left: Row | None, right: Row | None) -> tuple[str, int]:

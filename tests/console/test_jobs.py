@@ -28,7 +28,8 @@ def test_what_runs_shows_how_far_it_is_and_what_failed_why(signed_in: SignIn, wo
 
 
 def test_the_result_of_a_comparison_is_shown_without_its_rows(signed_in: SignIn, world: World) -> None:
-    result = {"changed": 2, "samples": [{"key": "ada"}, {}]}
+    gate = {"checks": [{"name": "witness", "rows": ["ada: 3, not 4"]}]}
+    result = {"changed": 2, "samples": [{"key": "ada"}, {}], "gate": gate}
     world.jobs = [{**RUNNING, "kind": "diff", "state": "succeeded", "result": result}]
 
     page = text(signed_in("analyst").get("/jobs/j1"))

@@ -51,6 +51,7 @@ class Sql:
     """A SQL server with one answer; `asked` are the statements that it was sent, `ended` the queries."""
 
     def __init__(self) -> None:
+        self.answer: dict[str, Any] = ANSWER
         self.asked: list[str] = []
         self.running: list[dict[str, Any]] = []
         self.ended: list[str] = []
@@ -64,7 +65,7 @@ class Sql:
             def do_POST(self) -> None:
                 if self.path == "/query":
                     sql.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["sql"])
-                    self.say(laid_out(ANSWER))
+                    self.say(laid_out(sql.answer))
                     return
                 sql.ended.append(self.path)
                 sql.running = []
@@ -194,6 +195,38 @@ def test_numbers_are_plotted_over_time_with_a_line_for_each_text_and_by_text(
     assert "10 more rows are not drawn" in browser.find_element("css selector", ".result-plot .age").text
     assert browser.find_elements("css selector", "img") == [] and refused(browser) == []
     assert is_as_wide_as_the_phone(browser) and browser.title == "Query: Twinlake"
+
+
+def test_a_plot_says_years_and_small_numbers_and_which_rows_it_leaves_out(
+    browser: Any, address: str, server: Sql
+) -> None:
+    from selenium.webdriver.support.select import Select
+
+    columns = [("month", "timestamp"), ("region", "string"), ("rate", "double"), ("open", "interval day")]
+    rows = [
+        {"month": f"{year}-{month:02}-01T00:00:00Z", "region": "north", "rate": 0.0004 * month, "open": "1"}
+        for year in range(2020, 2026)
+        for month in range(1, 13)
+    ]
+    server.answer = {
+        **ANSWER, "columns": [{"name": name, "type": type_} for name, type_ in columns],
+        "rows": [*rows, {**rows[-1], "rate": 0.0031}],
+    }  # fmt: skip
+    sign_in(browser, address, "analyst", "reader")
+    browser.get(f"{address}/query")
+    browser.find_element("id", "sql").send_keys("SELECT 1")
+    browser.find_element("css selector", "main form button").click()
+    wait_for("the plot", lambda: browser.find_elements("css selector", "canvas") or None, 30)
+
+    canvas = browser.find_element("css selector", "canvas")
+    assert canvas.get_attribute("aria-label") == "By month: north from 0.0004 to 0.0048"
+    note = browser.find_element("css selector", ".result-plot .age").text
+    assert "Not drawn, for another row has the place on the line: 1." in note
+    over = Select(browser.find_elements("css selector", ".result-plot select")[0])
+    assert [one.text for one in over.options] == ["month", "region"], "the only number is what is plotted"
+    dates = 'import("/static/plots.js").then(({dates}) => arguments[0](dates([1577836800, 1640995200])))'
+    found = browser.execute_async_script(dates)
+    assert found == ["Jan 2020", "Jan 2022"] and refused(browser) == []
 
 
 def test_what_runs_comes_and_goes_by_itself_and_is_cancelled(browser: Any, address: str, server: Sql) -> None:

@@ -46,7 +46,13 @@ def compared(monkeypatch: pytest.MonkeyPatch, world: World) -> list[Any]:
         asked.append((services.sql_user, services.sql_password, plan))
         return [as_shown(one) for one in world.plan.diffs]
 
+    def gate(services: Services, plan: str) -> dict[str, Any]:
+        asked.append((services.sql_user, services.sql_password, plan))
+        assert world.plan.gate is not None
+        return world.plan.gate.to_json()
+
     monkeypatch.setattr(facts_client, "comparison", answer)
+    monkeypatch.setattr(facts_client, "gate", gate)
     return asked
 
 
@@ -70,7 +76,9 @@ def test_a_rollback_says_where_to_and_why(signed_in: SignIn, world: World) -> No
     assert "Release 5, which is live" in alone and "sales v-0 orders batch 5" in alone
 
 
-def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(signed_in: SignIn) -> None:
+def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(
+    signed_in: SignIn, compared: list[Any]
+) -> None:
     page = signed_in("analyst").get(PLAN)
 
     shown = text(page)
@@ -87,7 +95,7 @@ def test_a_plan_says_since_when_what_differs_by_how_much_and_which_rows_differ_m
     page = signed_in("analyst").get(PLAN)
 
     shown = text(page)
-    assert compared == [("the-analyst", passwords["analyst"], "c" * 12)]
+    assert compared == 2 * [("the-analyst", passwords["analyst"], "c" * 12)], "the comparison, the gate"
     assert "Rows differ from 2026-01-30T11:02:00Z to 2026-01-30T12:58:00Z , by window_start." in shown
     # what differs most is first; an average has no total, and what is equal is folded
     assert "amount decimal(38,2) 40 90.00 81.00 -9.00 (-10.0 %) average double 40" in shown
@@ -152,7 +160,7 @@ def test_of_a_plan_without_differences_the_sql_server_is_not_asked(
     signed_in: SignIn, world: World, compared: list[Any]
 ) -> None:
     same = replace(release_answers.DIFF, changed=0, only_blue=0)
-    world.plan = release_answers.facts(diffs=(same,))
+    world.plan = release_answers.facts(diffs=(same,), gate=None)
 
     assert "data-plots" not in signed_in("analyst").get(PLAN).text and compared == []
 

@@ -413,7 +413,7 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
         asked = httpx.get(url, auth=(services.metrics_user, services.metrics_password))
         look("page", url, asked.raise_for_status().content)
     plans = [one.stem for one in (locked.settings.lake / "plans").glob("*.html")]
-    made = [f"/{kind}/{plan}" for plan in plans for kind in ("reports", "comparisons")]
+    made = [f"/{kind}/{plan}" for plan in plans for kind in ("reports", "comparisons", "gates")]
     for path in ("/status", *made):
         look("page", path, _page(locked, path).content)
     for process in of_home(home):

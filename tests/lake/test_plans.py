@@ -135,8 +135,9 @@ def test_what_is_kept_of_a_plan_is_apart_from_the_plan(plans: Plans) -> None:
         lambda plans, id: plans.save_report(id, "", []),
         lambda plans, id: plans.report_file(id),
         lambda plans, id: plans.compared(id),
+        lambda plans, id: plans.gate_text(id),
     ],
-    ids=["save", "load", "save_diff", "diff", "save_gate", "gate", "save_report", "report_file", "compared"],
+    ids="save load save_diff diff save_gate gate save_report report_file compared gate_text".split(),
 )
 def test_an_id_that_is_none_is_refused_and_reaches_no_file(
     reach: Callable[[Plans, str], Any], id: str, tmp_path: Path

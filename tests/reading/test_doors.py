@@ -414,6 +414,7 @@ def test_neither_door_opens_without_the_password(
 ) -> None:
     for method, path in (
         ("POST", "/query"), ("GET", "/reports/0123456789ab"), ("GET", "/comparisons/0123456789ab"),
+        ("GET", "/gates/0123456789ab"),
     ):  # fmt: skip
         answer = httpx.request(
             method, f"{sql.url}{path}", auth=(user, password), trust_env=False,

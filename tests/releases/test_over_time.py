@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,28 @@ def test_what_is_kept_is_bounded_and_what_differs_most_stays() -> None:
     made = folded(buckets(Bucket(at=0, left=1, right=1, differing=1, totals=totals)))
 
     assert [one.name for one in made.totals] == [f"n{49 - index}" for index in range(MOST_COLUMNS)]
+
+
+@pytest.mark.parametrize(
+    ("blue", "green", "is_alike"),
+    [
+        (Decimal("9" * 20 + ".01"), Decimal("9" * 20 + ".02"), False),
+        (0.1 + 0.2, 0.3, True),
+        (0.3, 0.3001, False),
+        (math.nan, math.nan, True),
+        (math.inf, -math.inf, False),
+        (math.inf, None, False),
+        (None, None, True),
+    ],
+)
+def test_what_is_alike_is_decided_on_all_digits(blue: Any, green: Any, is_alike: bool) -> None:
+    totals = {"x": (blue, green)}
+
+    made = folded(buckets(Bucket(at=0, left=1, right=1, differing=1, totals=totals)))
+
+    assert made.totals[0].is_alike is is_alike
+    plots = as_shown(_compared((), made))["over_time"]["plots"]
+    assert ("Sum of x per minute" in [one["title"] for one in plots]) is not is_alike
 
 
 def test_of_no_rows_and_of_numbers_that_nobody_can_plot_there_is_nothing() -> None:

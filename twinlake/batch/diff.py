@@ -7,6 +7,7 @@ all come here.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -116,28 +117,37 @@ def diff(
     differs = {name: both & ~_same(left, right, name, types[name]) for name in types}
     changed = reduce(or_, differs.values(), F.lit(False))
     counted = {
-        "common": F.count_if(both),
-        "changed": F.count_if(changed),
-        "only_left": F.count_if(F.col("r").isNull()),
-        "only_right": F.count_if(F.col("l").isNull()),
-        **{f"changed_{index}": F.count_if(differs[name]) for index, name in enumerate(types)},
+        "common": both,
+        "changed": changed,
+        "only_left": F.col("r").isNull(),
+        "only_right": F.col("l").isNull(),
+        **{f"changed_{index}": differs[name] for index, name in enumerate(types)},
     }
-    moves = {name: _move(name, name in totals) for name in numbers if largest_first}
-    summed = {
-        f"total_{side}_{index}": (_total(_at(side, name), type_), _at(side, name))
+    missing = F.col("l").isNull() | F.col("r").isNull()
+    moves = {
+        name: _move(name, differs[name] | missing if name in totals else differs[name], name in totals)
+        for name in numbers if largest_first
+    }  # fmt: skip
+    placed = joined if over is None else _placed(joined, over, over in keys)
+    values = {
+        f"total_{side}_{index}": (_there(side, over, _at(side, name)), type_)
         for index, name in enumerate(types)
         if name in totals and name in numbers
         for side, type_ in zip("lr", types[name], strict=True)
-    } | {f"move_{index}": (F.sum(move), move) for index, move in enumerate(moves.values())}
-    counts = [one.alias(name) for name, one in counted.items()]
+    } | {
+        f"move_{index}": (_there("", over, F.when(move < math.inf, move)), "double")
+        for index, move in enumerate(moves.values())
+    }  # fmt: skip
+    summed = {name: (_total(value, type_), value) for name, (value, type_) in values.items()}
+    counts = [F.count_if(_there("", over, one)).alias(name) for name, one in counted.items()]
     buckets = None
     if over is None:
-        row = joined.agg(*counts, *(total.alias(name) for name, (total, _) in summed.items())).first()
+        row = placed.agg(*counts, *(total.alias(name) for name, (total, _) in summed.items())).first()
         assert row is not None  # an aggregate without groups has one row
         found = row.asDict()
     else:
-        missing = F.col("l").isNull() | F.col("r").isNull()
-        by_time = bucketed(joined, _time(left, right, over), changed | missing, counts, summed)
+        counts += [F.count_if(_there(side, over, F.col(side).isNotNull())).alias(side) for side in "lr"]
+        by_time = bucketed(placed, F.col("at.time"), changed | missing, counts, summed)
         found = added(by_time, summed, counted)
         buckets = _buckets(over, by_time, list(types))
 
@@ -169,7 +179,7 @@ def _buckets(over: str, by_time: Sequence[Mapping[str, Any]], names: Sequence[st
     def bucket(row: Mapping[str, Any]) -> Bucket:
         pairs = {name: pair for index, name in enumerate(names) if (pair := _pair(row, index)) is not None}
         return Bucket(
-            at=row["at"], left=row["common"] + row["only_left"], right=row["common"] + row["only_right"],
+            at=row["at"], left=row["l"], right=row["r"],
             differing=row["changed"] + row["only_left"] + row["only_right"], totals=pairs,
         )  # fmt: skip
 
@@ -181,33 +191,59 @@ def _buckets(over: str, by_time: Sequence[Mapping[str, Any]], names: Sequence[st
     )  # fmt: skip
 
 
-def _time(left: Side, right: Side, over: str) -> Column:
-    """That of the right row, which is the newer one, or of the left; NULL where Python does not know it."""
+def _placed(joined: DataFrame, over: str, is_key: bool) -> DataFrame:
+    """Each row with `at`: its time, NULL where Python does not know it, and which sides are there (l, r).
+
+    A row whose sides have different times is there twice, each side at its own. What is counted once is
+    counted at that of the right side, which is the newer one.
+    """
     from pyspark.sql import functions as F
 
-    times = F.coalesce(*(_at(side, over).cast("timestamp") for side in "rl"))
-    return F.when(_is_known(times), times)
+    def at(time: Column, *sides: str) -> Column:
+        there = (F.lit(side in sides).alias(side) for side in "lr")
+        return F.struct(time.alias("time"), *there)
+
+    times = {}
+    for side in "lr":
+        time = _at(side, over).cast("timestamp")
+        times[side] = F.when(_is_known(time), time)
+    together = at(F.coalesce(times["r"], times["l"]), "l", "r")
+    if is_key:
+        return joined.select("l", "r", together.alias("at"))
+    apart = F.col("l").isNotNull() & F.col("r").isNotNull() & ~times["l"].eqNullSafe(times["r"])
+    each = F.when(apart, F.array(*(at(times[side], side) for side in "lr"))).otherwise(F.array(together))
+    return joined.select("l", "r", F.explode(each).alias("at"))
 
 
-def _move(name: str, adds_up: bool) -> Column:
-    """By how much a row differs there, as a double; of what adds up, a row that is missing counts as 0."""
+def _there(side: str, over: str | None, value: Column) -> Column:
+    """The value where the row is placed for that side, or once where none is named; NULL elsewhere."""
+    from pyspark.sql import functions as F
+
+    return value if over is None else F.when(F.col(f"at.{side or 'r'}"), value)
+
+
+def _move(name: str, differs: Column, adds_up: bool) -> Column:
+    """By how much a row differs there, as a double: infinitely where one side is no number. Of what adds up,
+    a row that is missing counts as 0."""
     from pyspark.sql import functions as F
 
     sides = [_at(side, name).cast("double") for side in "lr"]
     if adds_up:
         sides = [F.coalesce(one, F.lit(0.0)) for one in sides]
-    return F.abs(sides[0] - sides[1])
+    return F.when(differs, F.nanvl(F.abs(sides[0] - sides[1]), F.lit(math.inf)))
 
 
 def _largest_share(moves: Iterable[tuple[Column, float | None]]) -> Column:
-    """The largest share that a row has in what a column differs by: units do not matter then."""
+    """The largest share that a row has in what a column differs by: units do not matter then.
+
+    `moves` have with each the sum of its finite ones; an infinite one is a share of its own.
+    """
     from pyspark.sql import functions as F
 
-    shares = [
-        F.coalesce(F.nanvl(move / F.lit(whole), F.lit(0.0)), F.lit(0.0))
-        for move, whole in moves
-        if whole is not None and math.isfinite(whole) and whole > 0
-    ]
+    shares = []
+    for move, whole in moves:
+        finite = min(whole or sys.float_info.max, sys.float_info.max)
+        shares.append(F.least(F.coalesce(move, F.lit(0.0)) / F.lit(finite), F.lit(1.0)))
     return F.greatest(F.lit(0.0), F.lit(0.0), *shares)
 
 

@@ -4,6 +4,7 @@ to do. Whatever is not known, or not known since half a minute, is not well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,6 @@ WELL, WAITS, NEEDS, UNKNOWN = "well", "waits", "needs", "unknown"
 BEHIND_S = 60.0
 """A table further behind its topics is not fresh; readers are warned of it from there on, too."""
 BOUNDS = Alarms()
-
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +87,17 @@ def assess(
     needs += [*map(Need.of_condition, found), *_unreadable(status)]
     said = {(one.title, one.what) for one in needs}
     needs += [Need.of_condition(one) for one in alarms if (one.title, one.what) not in said]
-    quiet = {(one.title, one.what) for one in alarms if one.silenced}
-    needs = [one for one in needs if (one.title, one.what) not in quiet]
+    quiet = {(one.title, _without_figures(one.what)) for one in alarms if one.silenced}
+    needs = [one for one in needs if (one.title, _without_figures(one.what)) not in quiet]
     return Assessment(
         needs=tuple(needs), waits=tuple(_waits(status)),
         unknown=(*_unknown("the services", services), *_unknown("the lake server", lake), *_lags(status)),
     )  # fmt: skip
+
+
+def _without_figures(words: str) -> str:
+    """An alarm keeps the words that it was raised with; the figures in those of now are others."""
+    return re.sub(r"[0-9][0-9.,:]*", "#", words)
 
 
 def _unreadable(status: dict[str, Any]) -> Iterator[Need]:

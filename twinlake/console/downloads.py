@@ -47,7 +47,7 @@ def as_csv(services: Services, asked: Asked, file: IO[bytes]) -> None:
         try:
             writer = csv.writer(text)
             writer.writerow([_harmless(column["name"]) for column in head["columns"]])
-            is_number = [column["type"].startswith(_NUMBERS) for column in head["columns"]]
+            is_number = [column["type"].partition("(")[0] in _NUMBERS for column in head["columns"]]
             for row in found:
                 values = zip(row.values(), is_number, strict=True)
                 writer.writerow([value if exact else _harmless(cell_text(value)) for value, exact in values])

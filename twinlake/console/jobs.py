@@ -64,11 +64,23 @@ def routes(console: Console) -> list[Route]:
 
 
 def shown(job: Job) -> dict[str, Any] | None:
-    """The result, without the rows of a comparison: its plan's page reads them by the login of who looks."""
-    found = job.result
-    if found is None or "samples" not in found:
-        return found
-    return {**found, "samples": f"{len(found['samples'])} rows, which the page of the plan shows"}
+    """The result, without the rows of a comparison or a gate: its plan's page reads them by the login of who
+    looks."""
+    found: dict[str, Any] | None = _without_rows(job.result)
+    return found
+
+
+def _without_rows(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_rows(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: f"{len(one)} rows, which the page of the plan shows"
+        if name in ("samples", "rows") and isinstance(one, list) and one
+        else _without_rows(one)
+        for name, one in value.items()
+    }
 
 
 def about(job: Job) -> str:

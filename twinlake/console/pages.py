@@ -24,7 +24,6 @@ class Pages:
     """`now` is asked for the age of what has a time."""
 
     def __init__(self, now: Clock) -> None:
-        self._now = now
         self._templates = Environment(
             loader=PackageLoader("twinlake.console"), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,

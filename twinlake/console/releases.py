@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
+from twinlake.config.settings import Services
 from twinlake.console import acts, statement
 from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.console import Console, status_of
@@ -18,6 +19,7 @@ from twinlake.console.sessions import Session
 from twinlake.reading import facts_client
 from twinlake.server.client import LakeClient
 
+T = TypeVar("T")
 RELEASES_SHOWN, PLANS_SHOWN = 50, 10
 PROMOTABLE = ("not asked", "refused", "passed")
 WORDS = {
@@ -49,21 +51,25 @@ def routes(console: Console) -> list[Route]:
         found: str = console.client().plan(request.path_params["id"])["id"]
         return found
 
-    def compared(session: Session, id: str) -> list[dict[str, Any]]:
-        """With the login of who is signed in: it has values of records in it."""
+    def as_reader(ask: Callable[[Services, str], T], session: Session, id: str) -> T:
+        """With the login of who is signed in, for there are values of records in it."""
         try:
-            return facts_client.comparison(statement.own(console.settings, session), id)
+            return ask(statement.own(console.settings, session), id)
         except TwinlakeError as error:
             raise statement.explained(error, session) from error
 
     async def plan(request: Request, session: Session) -> Response:
         def ask() -> dict[str, Any]:
             found, differing, error = console.client().plan(request.path_params["id"]), [], None
-            if not all(one["equal"] for one in found["diffs"]):
-                try:
-                    differing = [one for one in compared(session, found["id"]) if not one["equal"]]
-                except TwinlakeError as failed:
-                    error = failed
+            id, gate = found["id"], found["gate"]
+            try:
+                if not all(one["equal"] for one in found["diffs"]):
+                    all_compared = as_reader(facts_client.comparison, session, id)
+                    differing = [one for one in all_compared if not one["equal"]]
+                if gate and any(one["hidden_rows"] for one in gate["checks"]):
+                    found["gate"] = as_reader(facts_client.gate, session, id)
+            except TwinlakeError as failed:
+                error = failed
             return {"plan": found, "differing": differing, "error": error}
 
         found = await console.asked(ask)
@@ -74,7 +80,7 @@ def routes(console: Console) -> list[Route]:
         """Of one table of a plan, what its page plots: blue and green over time."""
         table = request.query_params.get("table")
 
-        found = await console.asked(lambda: compared(session, id_of(request)))
+        found = await console.asked(lambda: as_reader(facts_client.comparison, session, id_of(request)))
         over = next((one["over_time"] for one in found if one["table"] == table), None)
         over = over or {"at": [], "plots": []}
         return JSONResponse({"times": over["at"], "plots": over["plots"], "note": ""})
@@ -83,7 +89,7 @@ def routes(console: Console) -> list[Route]:
         """The one file that `diff` and `gate` have written, as it is, in a frame where it can do nothing."""
 
         def ask() -> str:
-            return facts_client.report(statement.own(console.settings, session), id_of(request))
+            return as_reader(facts_client.report, session, id_of(request))
 
         try:
             return HTMLResponse(await console.asked(ask), headers=ALONE)

@@ -42,6 +42,12 @@ def comparison(services: Services, plan: str) -> list[dict[str, Any]]:
     return found
 
 
+def gate(services: Services, plan: str) -> dict[str, Any]:
+    """What a plan's gate said last, with the rows behind its checks; see `releases/gate_checks.py`."""
+    found: dict[str, Any] = _json(services, "GET", f"/gates/{plan}")
+    return found
+
+
 def find(services: Services, id: str) -> dict[str, Any]:
     """One of them; NotFoundError where it has ended, or there was none."""
     known = (one for one in running(services) if one["id"] == id)

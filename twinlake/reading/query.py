@@ -230,8 +230,8 @@ class Sent(StreamingResponse):
 
 def _made(what: str, plan: str, found: str | None) -> str:
     if found is None:
-        why = "nobody has compared it, or an earlier Twinlake has"
-        raise NotFoundError(f"plan {plan} has no {what}", why, "run `twinlake diff`")
+        why = "nobody has compared it or asked its gate, or an earlier Twinlake has"
+        raise NotFoundError(f"plan {plan} has no {what}", why, "run `twinlake diff`, or `twinlake gate`")
     return found
 
 
@@ -364,6 +364,12 @@ def build_app(
     def comparison(plan: str) -> Response:
         """The same for a page of others."""
         found = _made("comparison to show", plan, Plans(settings.lake).compared(plan))
+        return Response(found, media_type="application/json")
+
+    @app.get("/gates/{plan}")
+    def gate(plan: str) -> Response:
+        """What a plan's gate said, with the rows behind its checks."""
+        found = _made("answer of a gate", plan, Plans(settings.lake).gate_text(plan))
         return Response(found, media_type="application/json")
 
     return app

@@ -189,6 +189,7 @@ def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> C
         old, raises = readable
         found = _differing(blue_opened, green_opened, old, new)
     keys = green_opened.definition.view_keys
+    no_time = _no_time(blue_opened.definition, old, green_opened.definition, new)
     return Comparison(
         table=green_opened.definition.name,
         blue=ComparedVersion(version=blue_pin.version.name, delta_version=blue_pin.delta_version),
@@ -204,7 +205,7 @@ def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> C
         columns_only_green=tuple(name for name in new.types if name not in old.types),
         samples=tuple(_sample(row, keys, (tuple(old.types), tuple(new.types))) for row in found.rows),
         over_time=folded(found.over_time) if found.over_time else None,
-        no_time="" if found.over_time else _no_time(blue_opened.definition, green_opened.definition),
+        no_time="" if found.over_time else no_time,
         blue_raises=raises,
     )
 
@@ -227,9 +228,12 @@ def _time_of(definition: Kind, old: Side, new: Side) -> str | None:
     return None
 
 
-def _no_time(before: Kind, after: Kind) -> str:
+def _no_time(before: Kind, old: Side, after: Kind, new: Side) -> str:
     if before.view_keys != after.view_keys:
         return "The versions have other keys: no row of one has a partner in the other."
+    times = (_time_of(after, new, new), _time_of(before, old, old))
+    if name := next((one for one in times if one), ""):
+        return f"One version alone says by {name} of which time a row is."
     return "The table has no column that says of which time a row is."
 
 

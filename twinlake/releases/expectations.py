@@ -75,19 +75,20 @@ def _checked(table: str, one: Mapping[str, Any]) -> Check:
     asked = {key: value for key, value in one["kwargs"].items() if key != "batch_id"}
     result = one.get("result") or {}
     words = " ".join(f"{key}={_short(value)}" for key, value in asked.items())
-    detail = f"{kind} {words}"
+    detail, rows = f"{kind} {words}", tuple[str, ...]()
     if not one["success"]:
-        detail += f": {_found(result)}"
-    return Check(table=table, name="expectation", passed=bool(one["success"]), detail=detail)
+        found, rows = _found(result)
+        detail += f": {found}"
+    return Check(table=table, name="expectation", passed=bool(one["success"]), detail=detail, rows=rows)
 
 
-def _found(result: Mapping[str, Any]) -> str:
+def _found(result: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """How much breaks it, and values that do."""
     if "unexpected_count" in result:
-        values = _short(list(result.get("partial_unexpected_list", []))[:SHOWN_VALUES])
-        return (
-            f"{result['unexpected_count']} of {result.get('element_count')} rows break it, such as {values}"
-        )
-    return f"found {_short(result.get('observed_value'))}"
+        values = [*result.get("partial_unexpected_list", ())][:SHOWN_VALUES]
+        found = f"{result['unexpected_count']} of {result.get('element_count')} rows break it"
+        return found, (f"such as {_short(values)}",) if values else ()
+    return "something else is found", (f"found {_short(result.get('observed_value'))}",)
 
 
 def _short(value: Any) -> str:

@@ -33,7 +33,8 @@ class Check:
     passed: bool
     detail: str
     rows: tuple[str, ...] = ()
-    """Where another engine differs, the first rows with both sides and the records behind them."""
+    """Lines with values of records: the first that break an expectation; where another engine differs, the
+    first rows with both sides and the records behind them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,12 @@ class Gate:
 
     def to_json(self) -> dict[str, Any]:
         return {**to_json(asdict(self)), "passed": self.passed}
+
+    def without_rows(self) -> dict[str, Any]:
+        """The same for who may not see values of records: of each check `hidden_rows`, how many there are."""
+        found = self.to_json()
+        hidden = [{**one, "rows": [], "hidden_rows": len(one["rows"])} for one in found["checks"]]
+        return {**found, "checks": hidden}
 
 
 def production_check(plan: Plan, live: Release | None) -> Check:

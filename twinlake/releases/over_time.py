@@ -6,7 +6,7 @@ Totals are those of columns that add up alone; of all others the rows that diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,7 @@ MOST_COLUMNS = 6
 """So many columns have totals over time: those that differ most."""
 UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 ROWS = "rows"
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,9 @@ class Lines:
     name: str
     blue: tuple[float | None, ...]
     green: tuple[float | None, ...]
+    is_alike: bool = False
+    """Whether both have the same in every bucket, by all digits there are; of doubles, which are added up in
+    any order, as far as `TOLERANCE` goes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +76,18 @@ def span_text(seconds: int) -> str:
     return unit if many == 1 else f"{many:,} {unit}s"
 
 
-def _lines(name: str, pairs: Iterable[tuple[Any, Any]]) -> Lines:
-    sides = [(_number(blue), _number(green)) for blue, green in pairs]
-    return Lines(name=name, blue=tuple(one for one, _ in sides), green=tuple(one for _, one in sides))
+def _lines(name: str, pairs: Sequence[tuple[Any, Any]]) -> Lines:
+    return Lines(
+        name=name, blue=tuple(_number(blue) for blue, _ in pairs),
+        green=tuple(_number(green) for _, green in pairs), is_alike=all(_alike(*one) for one in pairs),
+    )  # fmt: skip
+
+
+def _alike(blue: Any, green: Any) -> bool:
+    if isinstance(blue, float) and isinstance(green, float):
+        both_are_no_number = math.isnan(blue) and math.isnan(green)
+        return both_are_no_number or math.isclose(blue, green, rel_tol=TOLERANCE)
+    return bool(blue == green)
 
 
 def _number(value: Any) -> float | None:

@@ -60,14 +60,14 @@ def _over_time(found: OverTime) -> dict[str, Any]:
     lines = [*found.totals, found.rows]
     plots = [
         _plot(f"{'Rows' if one is found.rows else f'Sum of {one.name}'} per {each}", one.blue, one.green)
-        for one in lines if one.blue != one.green
+        for one in lines if not one.is_alike
     ]  # fmt: skip
     differing = {"name": "rows that differ", "values": list(found.differing), "side": "changed", "colour": 1}
     return {
         "column": found.column, "each": each, "first": found.first, "last": found.last,
         "untimed": found.untimed, "at": list(found.at),
         "plots": [*plots, {"title": f"Rows that differ per {each}", "curves": [differing]}],
-        "same": [one.name for one in lines if one.blue == one.green],
+        "same": [one.name for one in lines if one.is_alike],
     }  # fmt: skip
 
 

@@ -82,7 +82,8 @@ class PlanFacts:
         return {
             **self.summary(), "changes": [asdict(one) for one in self.plan.changes],
             "lines": describe(self.plan), "greens": dict(self.greens),
-            "gate": self.gate.to_json() if self.gate else None, "diffs": [_diff(one) for one in self.diffs],
+            "gate": self.gate.without_rows() if self.gate else None,
+            "diffs": [_diff(one) for one in self.diffs],
         }  # fmt: skip
 
 

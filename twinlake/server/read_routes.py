@@ -42,7 +42,7 @@ def install(app: FastAPI, lake: Callable[[], OpenLake]) -> None:
 
     @app.get("/plans/{id}")
     def plan(id: str) -> dict[str, Any]:
-        """One plan: what it changes and why, its green versions, gate, and differences without their rows."""
+        """One plan: what it changes and why, its green versions, gate and differences, without their rows."""
         return plan_facts(lake(), id).to_json()
 
     @app.get("/tables/{name}")

@@ -6,12 +6,28 @@ const OLD_MS = 180000;
 export const HEIGHT = 200;
 export const COLOURS = 8;
 
-export const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
-export const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
-export const hour = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
-export const day = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", day: "numeric", month: "short" });
+// Of what is smaller than a hundredth the first digits that say something.
+function numbers(options) {
+  const usual = new Intl.NumberFormat("en", { maximumFractionDigits: 2, ...options });
+  const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 2, ...options });
+  return (value) => (value !== 0 && Math.abs(value) < 0.01 ? small : usual).format(value);
+}
+export const compact = numbers({ notation: "compact" });
+export const exact = numbers({});
 
+const LONG_S = 200 * 86400;
 const at = (seconds) => new Date(seconds * 1000);
+const utc = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options });
+const hour = utc({ hour: "2-digit", minute: "2-digit" });
+const day = utc({ day: "numeric", month: "short" });
+const month = utc({ month: "short", year: "numeric" });
+const moment = utc({ dateStyle: "medium", timeStyle: "short" });
+
+// Of the places on an axis: months where it is long, else days, and hours between them.
+export function dates(splits) {
+  const long = splits.at(-1) - splits[0] > LONG_S;
+  return splits.map((one) => (long ? month : one % 86400 ? hour : day).format(at(one)));
+}
 export const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // A value between two gaps is no line: it is a point.
@@ -38,7 +54,7 @@ function series(curve, number) {
   const stroke = colour(curve.is_bound ? "--bad" : "--plot-" + ((curve.colour ?? number) % COLOURS));
   return {
     label: curve.name, stroke, width: 1.5, dash: curve.is_bound ? [6, 4] : undefined, spanGaps: false,
-    value: (plot, value) => (value == null ? "" : exact.format(value)),
+    value: (plot, value) => (value == null ? "" : exact(value)),
     points: { show: false, filter: alone, size: 4, stroke, fill: stroke },
   };
 }
@@ -58,11 +74,11 @@ function options(curves, width) {
       y: { range: (plot, least, most) => [least < 0 ? least * 1.1 : 0, most > 0 ? most * 1.1 : least < 0 ? 0 : 1] },
     },
     axes: [
-      { ...axis, values: (plot, splits) => splits.map((one) => (one % 86400 ? hour : day).format(at(one))) },
-      { ...axis, size: 56, values: (plot, splits) => splits.map((one) => compact.format(one)) },
+      { ...axis, values: (plot, splits) => dates(splits) },
+      { ...axis, size: 56, values: (plot, splits) => splits.map(compact) },
     ],
     series: [
-      { label: "at", value: (plot, one) => (one == null ? "" : day.format(at(one)) + " " + hour.format(at(one))) },
+      { label: "at", value: (plot, one) => (one == null ? "" : moment.format(at(one))) },
       ...curves.map(series),
     ],
   };
@@ -71,7 +87,7 @@ function options(curves, width) {
 function inWords(plot) {
   const lasts = plot.curves.map((one) => {
     const last = one.values.at(-1) ?? one.values.at(-2);
-    return one.name + " " + (last == null ? "not known" : exact.format(last));
+    return one.name + " " + (last == null ? "not known" : exact(last));
   });
   return plot.title + "; last values: " + (lasts.join(", ") || "none");
 }

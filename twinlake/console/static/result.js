@@ -1,9 +1,9 @@
 // Plots what a page shows of an answer: numbers over time, over another number, or by category.
 // The values are those of the table below it, which says the same without a picture.
 
-import { COLOURS, HEIGHT, add, alone, colour, compact, day, exact, hour } from "./plots.js";
+import { COLOURS, HEIGHT, add, alone, colour, compact, dates, exact } from "./plots.js";
 
-const NUMBER = /^(tinyint|smallint|int|bigint|float|double|decimal)/;
+const NUMBER = /^(tinyint|smallint|int|bigint|float|double|decimal)\b/;
 const TIME = /^(timestamp|date)/;
 const TEXT = /^(string|char|varchar|boolean)/;
 const MOST_BARS = 50;
@@ -17,6 +17,7 @@ const parsed = {
   text: (text) => text,
 };
 const when = new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", dateStyle: "medium", timeStyle: "medium" });
+const named = (x) => (one) => (Number.isInteger(one) ? String(x.values[one] ?? "").slice(0, 14) : "");
 
 // [{name, kind, values}], NULL as null.
 function columnsOf(table) {
@@ -29,7 +30,8 @@ function columnsOf(table) {
   });
 }
 
-// What is drawn: {xs, curves: [{name, values}], left: how many curves or rows there was no room for}.
+// What is drawn: {xs, curves: [{name, values}], left: how many curves or rows there was no room for, under: how
+// many rows are at the place of another of their line}.
 export function drawn(x, ys, split) {
   if (x.kind === "text") {
     const count = Math.min(MOST_BARS, x.values.length);
@@ -46,33 +48,35 @@ export function drawn(x, ys, split) {
   const xs = [...new Set(order.map((i) => x.values[i]))];
   const place = new Map(xs.map((one, i) => [one, i]));
   const found = new Map();
+  let under = 0;
   for (const i of order) {
     const name = split.values[i] ?? "NULL";
     if (!found.has(name)) found.set(name, { name, values: new Array(xs.length).fill(null) });
-    found.get(name).values[place.get(x.values[i])] = ys[0].values[i];
+    const { values } = found.get(name);
+    const at = place.get(x.values[i]);
+    if (values[at] !== null) under += 1;
+    values[at] = ys[0].values[i] ?? values[at];
   }
   const curves = [...found.values()];
   const most = (one) => Math.max(...one.values.map((value) => value ?? -Infinity));
   curves.sort((a, b) => most(b) - most(a));
-  return { xs, curves: curves.slice(0, COLOURS), left: Math.max(0, curves.length - COLOURS), isSplit: true };
+  return { xs, curves: curves.slice(0, COLOURS), left: Math.max(0, curves.length - COLOURS), under, isSplit: true };
 }
 
 function options(x, made, width) {
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
   const bars = x.kind === "text";
-  const label = (one) => (bars ? (x.values[one] ?? "NULL") : x.kind === "time" ? when.format(one * 1000) : exact.format(one));
+  const label = (one) => (bars ? (x.values[one] ?? "NULL") : x.kind === "time" ? when.format(one * 1000) : exact(one));
   const series = made.curves.map((curve, number) => {
     const stroke = colour("--plot-" + (number % COLOURS));
     return {
       label: curve.name, stroke, width: 1.5, spanGaps: Boolean(made.isSplit),
-      value: (plot, value) => (value == null ? "" : exact.format(value)),
+      value: (plot, value) => (value == null ? "" : exact(value)),
       points: { show: false, filter: alone, size: 4, stroke, fill: stroke },
       ...(bars ? { fill: stroke, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } } : {}),
     };
   });
-  const named = (one) => (Number.isInteger(one) ? String(x.values[one] ?? "").slice(0, 14) : "");
-  const dated = (one) => (one % 86400 ? hour : day).format(one * 1000);
-  const text = bars ? named : x.kind === "time" ? dated : compact.format;
+  const texts = bars ? (splits) => splits.map(named(x)) : x.kind === "time" ? dates : (splits) => splits.map(compact);
   return {
     width, height: HEIGHT,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
@@ -82,8 +86,8 @@ function options(x, made, width) {
       y: { range: (plot, least, most) => [Math.min(0, least * 1.1), Math.max(0, most * 1.1) || 1] },
     },
     axes: [
-      { ...axis, values: (plot, splits) => splits.map(text) },
-      { ...axis, size: 56, values: (plot, splits) => splits.map((one) => compact.format(one)) },
+      { ...axis, values: (plot, splits) => texts(splits) },
+      { ...axis, size: 56, values: (plot, splits) => splits.map(compact) },
     ],
     series: [{ label: x.name, value: (plot, one) => (one == null ? "" : label(one)) }, ...series],
   };
@@ -92,7 +96,7 @@ function options(x, made, width) {
 function inWords(x, made) {
   const of = made.curves.map((one) => {
     const values = one.values.filter((value) => value !== null);
-    return one.name + (values.length ? " from " + exact.format(Math.min(...values)) + " to " + exact.format(Math.max(...values)) : " not known");
+    return one.name + (values.length ? " from " + exact(Math.min(...values)) + " to " + exact(Math.max(...values)) : " not known");
   });
   return "By " + x.name + ": " + of.join("; ");
 }
@@ -108,8 +112,8 @@ function plotting(section) {
   const columns = columnsOf(section.querySelector("table"));
   const of = (kind) => columns.filter((one) => one.kind === kind);
   const numbers = of("number");
-  const xs = [...of("time"), ...of("text"), ...numbers];
-  if (!section.querySelector("tbody tr") || !numbers.length || xs.length < 2) return;
+  const xs = [...of("time"), ...of("text"), ...(numbers.length > 1 ? numbers : [])];
+  if (!section.querySelector("tbody tr") || !numbers.length || !xs.length) return;
 
   const plot = section.querySelector(".result-plot");
   plot.hidden = false;
@@ -141,7 +145,8 @@ function plotting(section) {
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", inWords(over, made));
     const left = made.left ? (isText ? made.left + " more rows" : made.left + " more lines") + " are not drawn. " : "";
-    note.textContent = left + section.dataset.note + (over.kind === "time" ? " Times are UTC." : "");
+    const under = made.under ? "Not drawn, for another row has the place on the line: " + made.under + ". " : "";
+    note.textContent = left + under + section.dataset.note + (over.kind === "time" ? " Times are UTC." : "");
   }
 
   for (const select of [x, y, split]) select.addEventListener("change", draw);

@@ -167,6 +167,10 @@ class Plans:
         """What the gate said last, None before it was asked."""
         return self._read(self._file(plan, ".gate.json"), shape)
 
+    def gate_text(self, plan: str) -> str | None:
+        """The same as JSON."""
+        return _text(self._file(plan, ".gate.json"))
+
     def save_decided(self, plan: str, decided: Decided) -> None:
         self._store(self._file(plan, ".decided.json"), asdict(decided))
 
