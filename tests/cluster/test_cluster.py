@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.broker import free_port
@@ -27,7 +28,7 @@ from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 
 RECORDS = 150_000
-"""More than a batch of unknown size has in memory."""
+LARGE_BYTES = 900_000
 SMALL = 2_000
 MANY = 1_000_000
 """For figures: less is over before two workers can share it."""
@@ -101,7 +102,7 @@ def here(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def test_tables_fed_by_executors_equal_what_the_oracle_computes(here: Platform) -> None:
-    """Nobody knows how large records are before the first batch: executors take that, and long steps."""
+    """The driver takes the first batches, which are small, in memory; executors take long steps."""
     here.start()
     here.until_caught_up()
     here.server.release()
@@ -111,8 +112,21 @@ def test_tables_fed_by_executors_equal_what_the_oracle_computes(here: Platform) 
     assert here.spark() == {"master": here.cluster.url, "executors": 2, "cores": 2, "error": None}
     for number in (1, 2):
         assert here.cluster.tasks(number), "it has done nothing"
-    # one that comes later than the other finds that batch read
+
+
+def test_a_batch_that_does_not_fit_into_the_driver_s_memory_is_read_by_executors(here: Platform) -> None:
+    """Some large records say how large records are; the many that follow are more than a batch in memory."""
+    login = here.server.broker.login.client()
+    for many in (20, 600):
+        producer = Producer({**login, "compression.type": "zstd"})
+        for number in range(many):
+            producer.produce("orders", b"%d" % number + b"x" * LARGE_BYTES)
+        assert producer.flush(120) == 0
+        here.server.produced += many
+        here.until_caught_up()
+
     assert any(here.cluster.said(number, "Kafka version") for number in (1, 2)), "the driver has read Kafka"
+    assert here.differences() == {}
 
 
 def test_every_table_is_rebuilt_and_verified_by_executors(here: Platform) -> None:
