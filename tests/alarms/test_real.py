@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import Producer
 
+from tests.alarms.platform import Platform, copy_of_ours, running
 from tests.alarms.test_receivers import Hook, listening
-from tests.faults.twinlake import Twinlake
 from tests.metrics.recording import (
     STEP_S,
     Fires,
-    Recorder,
     any_of,
     check,
     grown,
@@ -30,14 +25,8 @@ from tests.metrics.recording import (
 )
 from tests.metrics.test_alerts import needs_promtool
 from tests.metrics.test_otlp import Receiving, receiving
-from tests.processes import of_home
-from tests.project import PROJECT, project_in
-from twinlake.base.waiting import wait_for
-from twinlake.config.settings import Settings
 
 pytestmark = [pytest.mark.faults, pytest.mark.services]
-WAIT_S = 150.0
-SERVICES = "broker,registry,lake,sql,alarms"
 SALES = "sales_per_region"
 FRESHNESS_S, FREQUENCY_S, DOWN_S = 5, 30, 80
 FRESH, INGESTED = "twinlake_table_freshness_seconds", "twinlake_topic_ingested_timestamp_seconds"
@@ -65,54 +54,6 @@ NEVER = ("TwinlakeStalled", "TwinlakeUnequal", "TwinlakeDamaged", "TwinlakeCerti
 """Of these the run makes nothing happen."""
 
 
-class Platform(Twinlake):
-    """Services of a project of their own, with receivers of their own, and a record of what they say."""
-
-    def __init__(self, home: Path, project: Path, receiver: Hook) -> None:
-        super().__init__(home)
-        self.settings = Settings(home=home, in_project=project_in(project))
-        self.project, self.receiver = project, receiver
-        self.recorder = Recorder({}, ("", ""))
-
-    def __call__(self, *arguments: str) -> None:
-        self.out(*arguments)
-
-    def out(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "twinlake", *arguments]
-        environ = {**os.environ, "TWINLAKE_HOME": str(self.settings.home)}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=500, env=environ, cwd=self.project
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def record(self) -> None:
-        """From now on."""
-        services = self.settings.services()
-        targets = {"lake": services.lake_metrics_url, "sql": services.sql_metrics_url}
-        self.recorder = Recorder(targets, (services.metrics_user, services.metrics_password))
-        self.recorder.start()
-
-    def recorded(self, what: str, fires: Fires) -> None:
-        """Waits until the record has it."""
-
-        def is_there() -> bool:
-            moments = [*self.recorder.moments]
-            return bool(moments) and any(fires.is_true(moments, number) for number in range(len(moments)))
-
-        self.until(what, is_there)
-
-    def heard(self, event: str, kind: str) -> list[dict[str, Any]]:
-        return [body for _, body in self.receiver.sent if (body["event"], body["kind"]) == (event, kind)]
-
-    def until(self, what: str, true: Callable[[], Any]) -> None:
-        wait_for(what, lambda: true() or None, WAIT_S, every_s=0.1)
-
-    def until_heard(self, event: str, kind: str) -> dict[str, Any]:
-        self.until(f"{event} {kind}", lambda: self.heard(event, kind))
-        return self.heard(event, kind)[0]
-
-
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Hook]:
     yield from listening()
@@ -123,37 +64,21 @@ def otlp() -> Iterator[Receiving]:
     yield from receiving()
 
 
-def project_of(folder: Path) -> Path:
-    """Ours, whose topic may be quiet for half a minute."""
-    folder.mkdir()
-    for name in ("contracts", "jobs", "schemas"):
-        shutil.copytree(PROJECT / name, folder / name)
-    for name in ("twinlake.toml", "records.py"):
-        shutil.copy(PROJECT / name, folder / name)
-    with (folder / "contracts" / "orders.yaml").open("a") as contract:
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, receiver: Hook, otlp: Receiving) -> Iterator[Platform]:
+    """Of a project whose topic may be quiet for half a minute."""
+    project = copy_of_ours(tmp_path_factory.mktemp("of_alarms") / "project")
+    with (project / "contracts" / "orders.yaml").open("a") as contract:
         contract.write(
             f"\nslaProperties:\n  - {{property: frequency, value: {FREQUENCY_S}, unit: seconds}}\n"
         )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory, receiver: Hook, otlp: Receiving) -> Iterator[Platform]:
-    home = tmp_path_factory.mktemp("alarms")
-    (home / "twinlake.toml").write_text(
+    settings = (
         f'[alarms]\nwebhook_url = "{receiver.url}"\nfreshness_seconds = {FRESHNESS_S}\n'
         "disk_free_percent = 99\napproval_minutes = 1\n"
         f'[metrics]\notlp_url = "{otlp.url}"\notlp_seconds = 2\n[limits]\nstart_seconds = 400\n'
     )
-    made = Platform(home, project_of(tmp_path_factory.mktemp("of_alarms") / "project"), receiver)
-    try:
-        made("up", "--only", SERVICES)
-        made.record()
+    with running(Platform(tmp_path_factory.mktemp("alarms"), project, receiver), settings) as made:
         yield made
-    finally:
-        made.recorder.stop()
-        made("down")
-    assert of_home(home) == []
 
 
 def test_a_test_message_comes_to_each_receiver(platform: Platform) -> None:

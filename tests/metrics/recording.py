@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,13 @@ class Fires:
                 return number * STEP_S
         raise AssertionError(f"{self.alert} never became true for {self.for_s} s in {len(moments)} scrapes")
 
+    def is_in(self, moments: Sequence[Moment]) -> bool:
+        """Whether the run has made it happen yet."""
+        with suppress(AssertionError):
+            self.at(moments)
+            return True
+        return False
+
 
 def check(
     moments: Sequence[Moment], rules: Path, fire: Iterable[Fires], never: Iterable[str], folder: Path
@@ -193,3 +201,20 @@ def grown(name: str, least: float, **labels: str) -> IsTrue:
         return any(moments[number].get(key, value) - value >= least for key, value in first.items())
 
     return is_true
+
+
+def still(name: str, moments_long: int) -> IsTrue:
+    """Whether one of the series has had the same value in so many scrapes."""
+
+    def is_true(moments: Sequence[Moment], number: int) -> bool:
+        last = moments[max(0, number - moments_long + 1) : number + 1]
+        return any(
+            key[0] == name and len({one[key] for one in last if key in one}) == 1 for key in moments[number]
+        )
+
+    return is_true
+
+
+def both(*of: IsTrue) -> IsTrue:
+    """Whether all of them are so at the same moment."""
+    return lambda moments, number: all(one(moments, number) for one in of)
