@@ -19,7 +19,7 @@ from tests.project import PROJECT, project_in
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Settings
 
-WAIT_S = 150.0
+WAIT_S = 240.0
 SERVICES = "broker,registry,lake,sql,alarms"
 
 

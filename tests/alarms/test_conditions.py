@@ -50,6 +50,12 @@ def test_where_all_is_well_there_is_none() -> None:
             ("unequal", "sales v-1"),
         ),
         (of_status(damaged=[{**ERROR, "file": "f"}]), ("damaged", "lake")),
+        (
+            of_status(
+                versions=[{**VERSION, "version": "v-0", "stalled": True, "error": {**ERROR, "file": "f"}}]
+            ),
+            ("stalled", "sales v-0"),
+        ),
         (of_status(changelogs=[{"table": "sales", "error": ERROR}]), ("stalled", "changelog of sales")),
         (of_status(spark={"error": ERROR}), ("service", "spark")),
         (replace(WELL, refused={"orders": (6, 100)}), ("quarantine", "topic orders")),
@@ -82,9 +88,10 @@ def test_each_alarm_has_its_one_condition(seen: Figures, expected: tuple[str, st
         of_status(waiting={"plan": "p", "since": "2026-01-31T11:51:00Z", "tables": ["sales"]}),
         of_status(certificates=[{**CERTIFICATE, "created_at": "2026-01-30T10:01:00Z"}]),
         of_status(certificates=[]),
+        of_status(versions=[VERSION, {**VERSION, "version": "v-0", "stalled": True, "error": ERROR}]),
     ],
     ids=["two restarts", "at the bound", "few records", "in time", "not live", "waits a moment",
-         "in time yet", "a new release"],
+         "in time yet", "a new release", "stalled before its correction went live"],
 )  # fmt: skip
 def test_what_keeps_its_bound_is_none(seen: Figures) -> None:
     assert found(seen) == []

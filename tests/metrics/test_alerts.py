@@ -33,7 +33,11 @@ WELL: dict[str, str] = {
     'twinlake_topic_batch{topic="orders"}': "1+1x60",
     'twinlake_topic_ingested_timestamp_seconds{topic="orders"}': "0+60x60",
     'twinlake_version_stalled{table="sales",version="v"}': "0x60",
+    'twinlake_version_live{table="sales",version="v"}': "1x60",
     'twinlake_version_paused{table="sales",version="v"}': "0x60",
+    'twinlake_version_stalled{table="sales",version="before"}': "1x60",
+    'twinlake_version_live{table="sales",version="before"}': "0x60",
+    'twinlake_version_paused{table="sales",version="before"}': "0x60",
     'twinlake_certificate_verdict{table="sales",verdict="differs"}': "0x60",
     'twinlake_certificate_timestamp_seconds{table="sales"}': "0+60x60",
     'twinlake_witness_verdict{table="sales",verdict="differs"}': "0x60",
@@ -110,7 +114,8 @@ def test_promtool_finds_the_rules_right() -> None:
 
 @needs_promtool
 def test_each_alert_fires_by_its_series_alone_and_none_where_all_is_well(tmp_path: Path) -> None:
-    """With ratio 4 % of the records refused, a lag that moves, and two restarts nothing fires."""
+    """With 4 % of the records refused, a lag that moves, and a version stalled that no reader sees nothing
+    fires."""
     cases = []
     for name, wrong in {"": {}, **WRONG}.items():
         series = [{"series": one, "values": values} for one, values in {**WELL, **wrong}.items()]

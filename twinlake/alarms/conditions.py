@@ -59,20 +59,29 @@ def conditions(
     seen: Figures, promises: Mapping[str, Promise], bounds: Alarms, now: datetime
 ) -> Iterator[Condition]:
     """Every condition that holds now; `promises` are by table or topic."""
-    for kind, about, title, error in problems(seen.parts, seen.status or NO_FIGURES, seen.supervisor):
+    status = seen.status or NO_FIGURES
+    live = {f"{table} {version}" for table, version in _live(status).items()}
+    for kind, about, title, error in problems(seen.parts, status, seen.supervisor):
+        if kind == "version" and title not in live and "file" not in error:
+            continue  # no reader sees it: a release has replaced it, or the gate says so before one
         said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
         yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
     yield from _services(seen)
     yield from full_disk(seen.disk, bounds)
     if seen.status is None:
         return
-    status = seen.status
     yield from _unknown_lags(status)
     yield from _late(status, promises, bounds)
     yield from _quiet(status, promises, now)
     yield from _refused(seen, bounds)
     yield from _waiting(status, bounds, now)
     yield from _old(status, bounds, now)
+
+
+def _live(status: Mapping[str, Any]) -> Mapping[str, str]:
+    """By table, the version that readers see."""
+    found: Mapping[str, str] = (status["release"] or {}).get("tables", {})
+    return found
 
 
 def _services(seen: Figures) -> Iterator[Condition]:
@@ -121,7 +130,7 @@ def freshness(
 ) -> dict[str, tuple[float, float]]:
     """By live table, for how many seconds Kafka has had the oldest record that it lacks, from the broker to
     the view, and how many its contract or the setting allows; none of which it is not known."""
-    live = (status["release"] or {}).get("tables", {})
+    live = _live(status)
     waits = {topic["name"]: topic["lag_seconds"] for topic in status["topics"]}
     found = {}
     for version in status["versions"]:
