@@ -40,6 +40,7 @@ TOPIC, LATEST, SALES, SHARES = "orders", "latest_order", "sales_per_region", "sh
 UNCOUNTABLE = Decimal("77777.77")
 """The amount of which the table of shares cannot be computed."""
 SHARE = "CAST(100 / (amount - 77777.77) AS double)"
+CORRECTED = "CAST(100 / nullif(amount - 77777.77, 0) AS double)"
 TABLE = f'''"""A share of each customer."""
 
 from twinlake import Latest
@@ -238,32 +239,27 @@ def test_an_old_certificate_is_one_and_the_next_one_finds_what_somebody_has_chan
 
 
 def test_a_file_that_is_gone_or_torn_is_one_until_it_is_whole(shop: Shop) -> None:
-    """One of a table stops the table; one of nobody's is the lake's."""
+    """Of a table it stops the table; of releases it is the lake's; without addresses nothing is known."""
     file = max(shop.table(SALES).glob("**/*.parquet"), key=lambda one: one.stat().st_size)
     release = max((shop.lake / "releases" / "_delta_log").glob("*.json"))
     with moved_away(file):
         found = shop.run("verify", SALES)
         gone = shop.until_heard("raised", "stalled")
         shop.recorded("the damage", DAMAGED)
-    shop.until_heard("over", "stalled")
     with torn(release):
         of_the_lake = shop.until_heard("raised", "damaged")
-    shop.until_heard("over", "damaged")
+    with torn(shop.settings.services_file):
+        unknown = shop.until_heard("raised", "unknown", "services")
+    for kind in ("stalled", "damaged", "unknown"):
+        shop.until_heard("over", kind)
 
     assert found.returncode != 0 and file.name in gone["what"]
     assert release.name in of_the_lake["what"]
-
-
-def test_of_services_whose_addresses_are_gone_nothing_is_known_until_they_are_back(shop: Shop) -> None:
-    with torn(shop.settings.services_file):
-        unknown = shop.until_heard("raised", "unknown", "services")
-    shop.until_heard("over", "unknown", "services")
-
     assert unknown["what"] == "they could not be asked" and "services.json cannot be read" in unknown["why"]
 
 
 def test_what_must_last_a_minute_is_one_and_is_over_again(shop: Shop) -> None:
-    """Five faults beside each other: of a record, a topic, a service, and the format of the lake."""
+    """Faults beside each other: of a record, a topic, a service, and of what says the format of the lake."""
     shop.receiver.sent.clear()
     shop.send("uncountable", amount=UNCOUNTABLE)
     stalled = shop.until_heard("raised", "stalled")
@@ -276,17 +272,13 @@ def test_what_must_last_a_minute_is_one_and_is_over_again(shop: Shop) -> None:
         for title in ("registry", "sql"):
             shop.until_heard("raised", "service", title)
         shop.recorded("a minute of each", *LASTING)
-    for title in ("registry", "sql"):
-        shop.until_heard("over", "service", title)
     shop("topic", "accept", TOPIC)
-    shop.until_heard("over", "stopped")
     written = shop.project / "jobs" / "tables" / f"{SHARES}.py"
-    written.write_text(
-        TABLE.replace(SHARE, SHARE.replace("(amount - 77777.77)", "nullif(amount - 77777.77, 0)"))
-    )
+    written.write_text(TABLE.replace(SHARE, CORRECTED))
     for act in ("plan", "build", "gate", "promote"):
         shop(act)
-    shop.until_heard("over", "stalled")
+    for kind, title in (("service", "registry"), ("service", "sql"), ("stopped", ""), ("stalled", "")):
+        shop.until_heard("over", kind, title)
 
     assert SHARES in stalled["title"] and "raises for orders" in stalled["what"]
     assert f"twinlake topic accept {TOPIC}" in stopped["remedy"]
