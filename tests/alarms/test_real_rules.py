@@ -65,8 +65,8 @@ BOUNDS = {
 """Those of which the usual take longer than a test should."""
 
 
-def is_one(name: str, **labels: str) -> Fires:
-    return Fires(alert="", is_true=any_of(name, lambda value: value == 1, **labels), for_s=MINUTE_S)
+def is_for_a_minute(alert: str, name: str, wrong: float, **labels: str) -> Fires:
+    return Fires(alert=alert, is_true=any_of(name, lambda value: value == wrong, **labels), for_s=MINUTE_S)
 
 
 OLD = Fires(alert="TwinlakeCertificateOld", is_true=older("twinlake_certificate_timestamp_seconds", AGE_S))
@@ -76,24 +76,16 @@ UNEQUAL = Fires(
 )
 DAMAGED = Fires(alert="TwinlakeDamaged", is_true=any_of("twinlake_damaged_files", lambda files: files > 0))
 LASTING = (
-    replace(is_one("twinlake_version_stalled", table=SHARES), alert="TwinlakeStalled"),
-    replace(is_one("twinlake_topic_error", topic=TOPIC), alert="TwinlakeTopicStopped"),
+    is_for_a_minute("TwinlakeStalled", "twinlake_version_stalled", 1, table=SHARES),
+    is_for_a_minute("TwinlakeTopicStopped", "twinlake_topic_error", 1, topic=TOPIC),
     Fires(
         alert="TwinlakeTopicNotRead",
         is_true=both(any_of(LAG, lambda lag: lag > 0), still(BATCH, NOT_READ_S // STEP_S)),
         for_s=NOT_READ_S,
     ),
-    Fires(
-        alert="TwinlakeServiceDown",
-        is_true=any_of("twinlake_service_ready", lambda ready: ready == 0, service="registry"),
-        for_s=MINUTE_S,
-    ),
-    Fires(
-        alert="TwinlakeNotReady",
-        is_true=any_of("twinlake_ready", lambda ready: ready == 0, instance="sql"),
-        for_s=MINUTE_S,
-    ),
-    replace(is_one("twinlake_follow_error"), alert="TwinlakeReadersBehind"),
+    is_for_a_minute("TwinlakeServiceDown", "twinlake_service_ready", 0, service="registry"),
+    is_for_a_minute("TwinlakeNotReady", "twinlake_ready", 0, instance="sql"),
+    is_for_a_minute("TwinlakeReadersBehind", "twinlake_follow_error", 1),
 )
 FIRE = (OLD, UNEQUAL, DAMAGED, *LASTING)
 NEVER = ("TwinlakeDown", "TwinlakeRestarts", "TwinlakeTopicQuiet", "TwinlakeDisk", "TwinlakeQuarantine")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.metrics.recording import STEP_S, Fires, Key, Moment, any_of, check, grown, rules_with
+from tests.alarms import test_real, test_real_rules
+from tests.metrics.recording import STEP_S, Fires, Key, Moment, any_of, check, grown, rules_with, still
 from tests.metrics.test_alerts import RULES, needs_promtool
+from tests.metrics.test_alerts import rules as all_rules
 
 LABELS = frozenset({("instance", "lake"), ("job", "twinlake")})
 UP: Key = ("up", LABELS)
@@ -67,3 +69,15 @@ def test_rules_may_have_the_bounds_of_a_run(tmp_path: Path) -> None:
     strict = rules_with(tmp_path / "rules.yml", {"_freshness_seconds > 300": "_freshness_seconds > 500"})
 
     assert check(record(), strict, (), ("TwinlakeTableLate",), tmp_path) == ""
+
+
+def test_what_stands_still_has_had_one_value_for_so_long() -> None:
+    moments: list[Moment] = [{UP: value} for value in (1.0, 2.0, 2.0, 2.0, 3.0)]
+
+    assert [still("up", 3)(moments, number) for number in range(5)] == [True, False, False, True, False]
+
+
+def test_a_real_run_makes_each_rule_happen() -> None:
+    made = [one.alert for one in (*test_real.FIRE, *test_real_rules.FIRE)]
+
+    assert sorted(made) == sorted(one["alert"] for one in all_rules())
