@@ -280,9 +280,9 @@ def test_what_must_last_a_minute_is_one_and_is_over_again(shop: Shop) -> None:
 
 @needs_promtool
 def test_prometheus_would_have_fired_each_alert_of_this_run_at_its_time(shop: Shop, tmp_path: Path) -> None:
-    """Of what was scraped while the tests above made it happen."""
+    """Of what was scraped while the tests above made it happen, and ended it."""
     moments = [*shop.recorder.moments]
     rules = rules_with(tmp_path / "rules.yml", BOUNDS)
     print(f"{len(moments)} scrapes; {[(one.alert, one.at(moments)) for one in FIRE]}")
 
-    assert check(moments, rules, FIRE, NEVER, tmp_path) == ""
+    assert check(moments, rules, FIRE, NEVER, tmp_path, over=[one.alert for one in FIRE]) == ""

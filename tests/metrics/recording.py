@@ -133,10 +133,15 @@ class Fires:
 
 
 def check(
-    moments: Sequence[Moment], rules: Path, fire: Iterable[Fires], never: Iterable[str], folder: Path
+    moments: Sequence[Moment],
+    rules: Path,
+    fire: Iterable[Fires],
+    never: Iterable[str],
+    folder: Path,
+    over: Iterable[str] = (),
 ) -> str:
     """What promtool says, nothing where it is content: each fires at its time and not before, the others
-    never."""
+    never; those that are `over` fire no more when the record ends."""
     whole = len(moments) * STEP_S
     asked: list[dict[str, Any]] = []
     for one in fire:
@@ -145,6 +150,9 @@ def check(
             asked.append(_asked(one.alert, at - STEP_S, 0))
         asked.append(_asked(one.alert, min(at + 2 * STEP_S, whole), 1))
     asked += [_asked(alert, whole, 0) for alert in never]
+    asked += [
+        {"expr": _firing(alert), "eval_time": f"{whole - STEP_S}s", "exp_samples": []} for alert in over
+    ]
     file = folder / "recorded.test.yml"
     file.write_text(yaml.safe_dump({
         "rule_files": [str(rules)], "evaluation_interval": f"{STEP_S}s",
@@ -157,11 +165,13 @@ def check(
 
 def _asked(alert: str, at: int, fired: int) -> dict[str, Any]:
     """Whether it has fired by then."""
-    expr = (
-        f'count(count_over_time(ALERTS{{alertname="{alert}",alertstate="firing"}}[{at + 1}s]) > 0) > bool 0'
-    )
+    expr = f"count(count_over_time({_firing(alert)}[{at + 1}s]) > 0) > bool 0"
     samples = [{"labels": "{}", "value": 1}] if fired else []
     return {"expr": expr, "eval_time": f"{at}s", "exp_samples": samples}
+
+
+def _firing(alert: str) -> str:
+    return f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
 
 
 # -- what an alert is about, told by the samples alone

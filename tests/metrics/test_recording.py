@@ -65,6 +65,13 @@ def test_what_a_run_did_not_make_happen_is_no_proof() -> None:
 
 
 @needs_promtool
+def test_one_that_is_not_over_is_told(tmp_path: Path) -> None:
+    """The restarts are of the last ten minutes; the record ends before."""
+    assert check(record(), RULES, (DOWN,), (), tmp_path, over=("TwinlakeDown", "TwinlakeTableLate")) == ""
+    assert "FAILED" in check(record(), RULES, (DOWN,), (), tmp_path, over=("TwinlakeRestarts",))
+
+
+@needs_promtool
 def test_rules_may_have_the_bounds_of_a_run(tmp_path: Path) -> None:
     strict = rules_with(tmp_path / "rules.yml", {"_freshness_seconds > 300": "_freshness_seconds > 500"})
 
