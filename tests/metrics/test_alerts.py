@@ -18,9 +18,7 @@ from twinlake.metrics import catalogue
 RULES = PROJECT / "infra" / "prometheus" / "twinlake.rules.yml"
 DASHBOARD = PROJECT / "infra" / "grafana" / "twinlake.json"
 PROMTOOL = shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)"
-)
+needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: prometheus)")
 GIB = 1 << 30
 WELL: dict[str, str] = {
     'up{job="twinlake",instance="lake"}': "1x60",
