@@ -10,8 +10,10 @@ import pytest
 
 from tests.alarms.figures import NOW
 from twinlake.alarms import book as book_module
+from twinlake.alarms import watch
 from twinlake.alarms.alarm import Condition
 from twinlake.alarms.book import Book, Silence
+from twinlake.base.times import format_moment
 
 LATE = Condition(kind="freshness", title="sales", what="it is 5 minutes behind", about="sales", remedy="look")
 DEAD = Condition(kind="service", title="lake", what="it does not answer")
@@ -54,6 +56,21 @@ def test_one_that_comes_and_goes_is_sent_once_and_its_words_are_those_of_now() -
     (alarm,) = book.alarms.values()
     assert (alarm.what, alarm.since) == ("it is 9 minutes behind", "2026-01-31T12:00:00Z")
     assert (alarm.owners, alarm.severity) == (("anna@example.com",), "warning")
+
+
+def test_a_clock_that_goes_back_holds_up_no_alarm_and_keeps_none() -> None:
+    """An hour, just after the condition was seen, and again just after it was seen last."""
+    book = Book()
+    assert [look(book, [LATE], seconds) for seconds in (7200, 3600)] == [[], []]
+    assert look(book, [LATE], 3602) == [("raised", "sales")]
+    assert [look(book, [], seconds) for seconds in (0, 14)] == [[], []]
+    assert look(book, [], 15) == [("over", "sales")]
+
+
+def test_a_book_of_a_time_to_come_says_nothing_of_now() -> None:
+    assert [watch.is_old(format_moment(at(seconds)), at(0)) for seconds in (-3600, 0, 3600)] == [
+        True, False, True,
+    ]  # fmt: skip
 
 
 def test_while_the_lake_server_is_silent_no_alarm_is_over() -> None:

@@ -21,6 +21,7 @@ from tests.console.conftest import Browser
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Services
 from twinlake.console import downloads, statement
+from twinlake.console.downloads import _harmless
 
 SignIn = Callable[[str], Browser]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -130,6 +131,11 @@ def test_a_csv_has_the_values_and_nothing_that_a_spreadsheet_runs(signed_in: Sig
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     found = list(csv.reader(io.StringIO(answer.text)))
     assert found == [[HOSTILE, "amount"], [HOSTILE, "-12.50"], ["'=1+1", ""], ["a\u202eb", "1.00"]]
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\t1", " =1", "\n=1", "\uff1d1"])
+def test_a_text_that_may_be_a_formula_begins_with_an_apostrophe(text: str) -> None:
+    assert (_harmless(text), _harmless(f"a{text}")) == (f"'{text}", f"a{text}")
 
 
 def test_a_csv_that_would_not_be_whole_is_none(signed_in: SignIn, sql: Answering) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.console import release_answers
 from tests.console.conftest import PORT, Browser, World
 from twinlake.config import users
-from twinlake.console import sign_in
+from twinlake.console import sign_in, slowdown
 from twinlake.console.console import Console
 from twinlake.console.sessions import IDLE_S, LONGEST_S
 
@@ -52,9 +52,7 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     assert passwords["analyst"] not in " ".join(said)
 
 
-def test_the_sign_in_leads_to_the_page_that_was_asked_for(
-    browser: Make, passwords: dict[str, str]
-) -> None:
+def test_the_sign_in_leads_to_the_page_that_was_asked_for(browser: Make, passwords: dict[str, str]) -> None:
     made = browser()
     form = made.get(f"{PLAN}?days=7")
     assert form.url.path == "/sign-in"
@@ -153,3 +151,14 @@ def test_a_file_of_users_that_cannot_be_read_lets_nobody_in_and_keeps_nobody_in(
 
     assert made.get("/").url.path == "/sign-in"
     assert refused.status_code == 400 and "line 4" in refused.text
+
+
+def test_guesses_at_many_names_make_nobody_forget_those_at_one() -> None:
+    made = slowdown.Slowdown(lambda: 0.0)
+    for _ in range(9):
+        made.was_wrong("admin")
+    for number in range(2 * slowdown.MOST_NAMES):
+        made.was_wrong(f"nobody{number}")
+
+    with made.trying("admin") as admin, made.trying(f"nobody{2 * slowdown.MOST_NAMES - 1}") as newest:
+        assert (admin, newest) == (slowdown.LONGEST_S, slowdown.FIRST_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -17,15 +18,19 @@ class Disk:
         self._ballast = folder / ".ballast"
 
     def fill(self, leave: int = 0) -> None:
-        """To the last byte but `leave`."""
+        """To the last byte but `leave`; others may write beside it."""
         stat = os.statvfs(self.folder)
-        with self._ballast.open("ab", buffering=0) as out:
-            block = bytes(4096)
-            for _ in range(max(0, stat.f_bavail * stat.f_frsize - leave) // len(block)):
-                out.write(block)
+        try:
+            with self._ballast.open("ab", buffering=0) as out:
+                block = bytes(4096)
+                for _ in range(max(0, stat.f_bavail * stat.f_frsize - leave) // len(block)):
+                    out.write(block)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
 
     def give_room(self) -> None:
-        self._ballast.unlink()
+        self._ballast.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -181,7 +181,8 @@ def test_what_another_installation_runs_is_used_and_not_started(
     status = wait_for("the records", arrived, 300, every_s=1)
     assert status["ready"] and status["supervisor"]
     assert {part["part"]: part["given"] for part in status["parts"]} == {
-        "broker": True, "registry": True, "topics": False, "lake": False, "sql": False,
+        "broker": True, "registry": True, "topics": False, "lake": False, "sql": False, "alarms": False,
+        "console": False,
     }  # fmt: skip
     counted = ours.told("query", "SELECT count(*) AS n FROM serve.orders")
     assert isinstance(counted, list), counted

@@ -72,6 +72,8 @@ class Book:
         quiet = list(silences)
         conditions = {one.key: one for one in found}
         messages = list[Message]()
+        for times in (self.seen, self.held):  # a clock that went back says nothing of how long
+            times.update({key: now for key, at in times.items() if at > now})
         for key, one in conditions.items():
             first = self.seen.setdefault(key, now)
             self.held[key] = now

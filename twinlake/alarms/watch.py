@@ -271,5 +271,5 @@ def alarms_now(settings: Settings, now: datetime) -> list[Alarm]:
 
 
 def is_old(looked_at: str, now: datetime) -> bool:
-    """Whether the last look of the book was too long ago to say anything of now."""
-    return not looked_at or (now - parse_moment(looked_at)).total_seconds() > LATE_S
+    """Whether the last look of the book was too long ago to say anything of now, or is of a time to come."""
+    return not looked_at or abs((now - parse_moment(looked_at)).total_seconds()) > LATE_S

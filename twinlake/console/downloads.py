@@ -35,7 +35,7 @@ _GROUP_BYTES = 16 << 20
 _IN_MEMORY = 4 << 20
 _PIECE = 64 << 10
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # with the wide forms
 _SMALLER = "ask for fewer rows or columns; `twinlake query --json` and JDBC give any number"
 
 
@@ -166,7 +166,7 @@ def _refuse_large(file: IO[bytes]) -> None:
 
 def _harmless(text: str) -> str:
     """What a spreadsheet would run as a formula begins with an apostrophe; values come from anybody."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith("\t") or text.lstrip().startswith(_FORMULA) else text
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

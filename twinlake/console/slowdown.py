@@ -61,7 +61,8 @@ class Slowdown:
                 count = 0
             self._wrong[name] = (min(count + 1, 10), self._clock())
             if len(self._wrong) > MOST_NAMES:
-                del self._wrong[next(iter(self._wrong))]  # the one that was tried longest ago
+                # what was guessed seldom, longest ago: many other names do not make anybody forget one
+                del self._wrong[min(self._wrong, key=self._wrong.__getitem__)]
 
     def was_right(self, name: str) -> None:
         with self._lock:
