@@ -40,6 +40,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "releases": ("releases", "batch", "lineage"),
     "witness": ("witness",),
     "console": ("console", "alarms"),
+    "backup": ("backup",),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""
 

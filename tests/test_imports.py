@@ -23,6 +23,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("kinds",),
     ("definitions",),
     ("lake",),
+    ("backup",),
     # the four never import each other: what one needs of another is handed in, or lies in the lake
     ("ingest", "speed", "batch", "reading"),
     ("releases", "changelog", "lineage"),

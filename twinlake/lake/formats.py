@@ -113,7 +113,7 @@ def acquire(lake: Location, steps: Sequence[Step] = STEPS) -> str:
         store.make_folder(lake)
         store.put_if_absent(_file(lake), made.text())
         found = known(lake) or made
-    _refuse_newer(lake, found, len(steps))
+    refuse_newer(lake, found, len(steps))
     while found.format < len(steps):
         step = steps[found.format]
         step.change(lake)
@@ -130,7 +130,7 @@ def refuse_other(lake: Location, steps: Sequence[Step] = STEPS) -> None:
     found = known(lake)
     if found is None:
         return
-    _refuse_newer(lake, found, len(steps))
+    refuse_newer(lake, found, len(steps))
     if found.format < len(steps):
         raise FormatError(
             f"the lake {lake} has format {found.format}, and this Twinlake reads format {len(steps)}",
@@ -144,17 +144,18 @@ def described(lake: Location, steps: Sequence[Step] = STEPS) -> str:
     found = known(lake)
     if found is None:
         return f"there is none yet; it will have format {len(steps)}"
-    _refuse_newer(lake, found, len(steps))
+    refuse_newer(lake, found, len(steps))
     names = ", ".join(step.name for step in steps[found.format :])
     return f"format {found.format}" + (f"; at its next start the lake server will: {names}" if names else "")
 
 
-def _refuse_newer(lake: Location, found: Known, mine: int) -> None:
+def refuse_newer(lake: Location, found: Known, mine: int = len(STEPS)) -> None:
+    """FormatError for a format that this code does not know."""
     if found.format > mine:
         raise FormatError(
             f"the lake {lake} has format {found.format}, and this Twinlake {VERSION} knows up to {mine}",
             "a newer version of Twinlake has written it",
-            f"use Twinlake {found.needs} or newer; nothing in the lake was changed",
+            f"use Twinlake {found.needs or 'of then'} or newer; nothing in the lake was changed",
         )
 
 

@@ -162,8 +162,12 @@ def put_if_absent(file: Location, content: str) -> bool:
 
 
 def replace(file: Location, content: str) -> None:
+    replace_bytes(file, content.encode())
+
+
+def replace_bytes(file: Location, content: bytes) -> None:
     with telling_of_no_room(file.parent):
-        of(file).replace(file, content.encode())
+        of(file).replace(file, content)
 
 
 def copy(file: Location, to: Location) -> None:

@@ -1,0 +1,195 @@
+"""Backups of a small lake, without Spark: what is kept once, what is refused, what a damaged one says."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.small_lake.small import unpack
+from twinlake.backup.archive import KEPT_UNNAMED_S, Archive, Backup
+from twinlake.backup.check import check
+from twinlake.backup.restore import restore
+from twinlake.backup.take import take
+from twinlake.base.errors import DamagedError, FormatError, NotFoundError, UsageError
+from twinlake.base.job import CancelledError, Run
+from twinlake.config.settings import Settings
+from twinlake.lake.catalog import release_log
+from twinlake.lake.delta.table_state import TableState
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+RUN = Run(id="test")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A data directory with a lake that nobody writes to, settings, users, and what no backup needs."""
+    home = tmp_path / "home"
+    unpack(0, home)
+    (home / "access").mkdir()
+    (home / "access" / "users").write_text("anna:1:ab:cd:admin\n")
+    (home / "twinlake.toml").write_text("[limits]\nquery_seconds = 60\n")
+    (home / "services.json").write_text('{"api_token": "a-secret"}')
+    (home / "lake" / "checkpoints").mkdir()
+    (home / "lake" / "checkpoints" / "one").write_text("Spark's")
+    return home
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "backups"
+
+
+def taken(home: Path, folder: Path, at: datetime = NOW) -> Backup:
+    return take(Settings(home=home), folder, RUN, lambda: at)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_lake_at_rest_comes_back_with_settings_and_users_and_no_secret(home: Path, folder: Path) -> None:
+    made, again = taken(home, folder), home.with_name("again")
+
+    restore(Archive(folder), made, again, again / "lake", RUN)
+
+    before, after = content(home), content(again)
+    assert (after["access/users"], after["twinlake.toml"]) == (
+        before["access/users"],
+        before["twinlake.toml"],
+    )
+    assert "services.json" not in after and not any("checkpoints" in path for path in after)
+    for path in {path.rpartition("/_delta_log/")[0] for path in before if "/_delta_log/" in path}:
+        one, other = (TableState(place / path, appends=False) for place in (home, again))
+        assert (one.version, one.files, one.transactions) == (other.version, other.files, other.transactions)
+        assert all(
+            (again / path / unquote(file)).stat().st_size == one.files[file].bytes for file in one.files
+        )
+    assert not any(b"a-secret" in one for one in content(folder).values())
+    assert made.logs and {"orders", "sales_per_region"} <= {*release_log.live(again / "lake").tables}
+
+
+def test_what_an_earlier_one_has_is_not_copied_again(home: Path, folder: Path) -> None:
+    first, second = taken(home, folder), taken(home, folder, NOW + timedelta(days=1))
+
+    assert first.copied == first.bytes
+    assert second.copied == 0
+    assert Archive(folder).ids() == [second.id, first.id]
+    kept = {str(folder / path) for path in content(folder)}
+    about = {f"{folder}/archive.json", *(f"{folder}/backups/{one.id}.json" for one in (first, second))}
+    assert kept - about == {str(Archive(folder).place(one)) for one in first.files}
+
+
+def test_two_of_one_second_are_two(home: Path, folder: Path) -> None:
+    assert [taken(home, folder).id for _ in range(3)] == [
+        "20260131T120000Z", "20260131T120000Z-1", "20260131T120000Z-2",
+    ]  # fmt: skip
+    assert Archive(folder).load().id == "20260131T120000Z-2"
+
+
+def test_those_that_go_take_along_what_no_other_needs(home: Path, folder: Path) -> None:
+    old = taken(home, folder)
+    (home / "twinlake.toml").write_text("")
+    taken(home, folder, NOW + timedelta(days=1))
+    archive = Archive(folder)
+    place = next(archive.place(one) for one in old.files if one.path == "twinlake.toml")
+    assert isinstance(place, Path)
+
+    assert archive.keep(1) == [old.id]
+    assert place.exists(), "it may belong to one that is being taken"
+    long_ago = time.time() - KEPT_UNNAMED_S - 1
+    os.utime(place, (long_ago, long_ago))
+    assert archive.keep(1) == [] and not place.exists()
+    assert check(archive, archive.load(), RUN).is_whole
+
+
+@pytest.mark.parametrize("is_data", [True, False])
+@pytest.mark.parametrize("wrong", ["changed", "cut", "gone"])
+def test_a_damaged_file_is_named_and_not_restored(
+    home: Path, folder: Path, is_data: bool, wrong: str
+) -> None:
+    made, archive, again = taken(home, folder), Archive(folder), home.with_name("again")
+    place = next(archive.place(one) for one in made.files if one.is_data is is_data and one.bytes)
+    assert isinstance(place, Path)
+    whole = place.read_bytes()
+    if wrong == "gone":
+        place.unlink()
+    else:
+        place.write_bytes(whole[:-1] + (bytes([whole[-1] ^ 1]) if wrong == "changed" else b""))
+
+    found = check(archive, made, RUN)
+
+    assert not found.is_whole and str(place) in found.wrong[0]
+    with pytest.raises(DamagedError, match="is not what was written there"):
+        restore(archive, made, again, again / "lake", RUN)
+    assert not (again / "lake").exists()
+    with pytest.raises(UsageError, match="not empty"):
+        restore(archive, made, again, again / "lake", RUN)
+
+
+def test_one_that_is_interrupted_is_none_and_the_next_one_is_whole(home: Path, folder: Path) -> None:
+    stop = threading.Event()
+    run = Run(id="test", report=lambda one: stop.set() if one.done > one.total / 2 else None, cancelled=stop)
+
+    with pytest.raises(CancelledError):
+        take(Settings(home=home), folder, run, lambda: NOW)
+
+    assert Archive(folder).ids() == []
+    with pytest.raises(NotFoundError, match="holds no whole backup"):
+        Archive(folder).load()
+    for half in folder.rglob("*.parquet"):
+        half.write_bytes(b"half")
+    assert check(Archive(folder), taken(home, folder), RUN).is_whole
+
+
+def test_it_is_refused_where_it_would_be_lost_with_the_lake_or_mixed_with_something(
+    home: Path, folder: Path
+) -> None:
+    for place in (home / "backups", home / "lake" / "x", home.parent):
+        with pytest.raises(UsageError, match="backups cannot be in"):
+            taken(home, place)
+    folder.mkdir()
+    (folder / "letter.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is no folder of backups"):
+        taken(home, folder)
+    other = folder.with_name("other")
+    taken(home, other)
+    about = json.loads((home / "lake" / "lake.json").read_text())
+    (home / "lake" / "lake.json").write_text(json.dumps({**about, "id": "another"}))
+    with pytest.raises(UsageError, match="has the backups of another lake"):
+        taken(home, other)
+    with pytest.raises(NotFoundError, match="there is no lake"):
+        taken(home.with_name("nothing"), folder)
+
+
+def test_nothing_is_restored_over_anything_nor_outside(home: Path, folder: Path) -> None:
+    made, archive, again = taken(home, folder), Archive(folder), home.with_name("again")
+    with pytest.raises(UsageError, match="is not empty"):
+        restore(archive, made, home, home / "lake", RUN)
+    elsewhere = home.with_name("disk") / "lake"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "file").write_text("")
+    with pytest.raises(UsageError, match="there is a lake at"):
+        restore(archive, made, again, elsewhere, RUN)
+    file = folder / "backups" / f"{made.id}.json"
+    file.write_text(file.read_text().replace('"path": "lake/lake.json"', '"path": "lake/../../gone.json"'))
+    with pytest.raises(UsageError, match="is no path in a data directory"):
+        restore(archive, archive.load(), again, again / "lake", RUN)
+    assert not (home.parent / "gone.json").exists() and not (again / "lake").exists()
+
+
+def test_one_of_a_newer_twinlake_is_refused_before_anything_is_written(home: Path, folder: Path) -> None:
+    made, again = taken(home, folder), home.with_name("again")
+    file = folder / "backups" / f"{made.id}.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "lake_format": 999}))
+
+    with pytest.raises(FormatError, match="has format 999"):
+        restore(Archive(folder), Archive(folder).load(), again, again / "lake", RUN)
+
+    assert not again.exists()

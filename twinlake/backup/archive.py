@@ -1,0 +1,177 @@
+"""Archive: a folder with the backups of one lake. Whatever several of them have in common is there once.
+
+    archive.json        format, and the id of the lake
+    backups/<id>.json   of which files a backup consists, with length and SHA-256 of each
+    data/<path>         data files by their path in the lake: one of that name never changes
+    content/<sha256>    all others
+
+A backup is there when its JSON is: that is written last. What no backup names was left by one that was
+interrupted; it is overwritten by the next, and goes when it is a day old.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.location import Location
+from twinlake.lake.storage import store
+
+FORMAT = 1
+KEPT_UNNAMED_S = 86_400.0
+"""What no backup names may belong to one that is being taken: it stays so long."""
+_ID = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+_ABOUT, _BACKUPS, _DATA, _CONTENT = "archive.json", "backups", "data", "content"
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """`path` is from the data directory; `sha256` is of its content, `bytes` long."""
+
+    path: str
+    bytes: int
+    sha256: str
+    is_data: bool
+    """Whether it is a data file of a table, which never changes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """`made_at` is RFC 3339, UTC; `logs` has by topic the newest batch, `release` is the live one, if any."""
+
+    id: str
+    made_at: str
+    twinlake: str
+    lake_id: str
+    lake_format: int
+    release: int | None
+    logs: dict[str, int]
+    files: tuple[File, ...]
+    copied: int = 0
+    """How many of their bytes were copied for this one; the others were there."""
+
+    @cached_property
+    def bytes(self) -> int:
+        return sum(one.bytes for one in self.files)
+
+    def to_json(self) -> dict[str, object]:
+        """Without its files."""
+        found = asdict(self)
+        return {**found, "files": len(self.files), "bytes": self.bytes}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    lake_id: str
+    format: int = field(default=FORMAT)
+
+
+class Archive:
+    def __init__(self, folder: Location) -> None:
+        self.folder = folder
+
+    def refuse_other(self, lake_id: str) -> None:
+        """UsageError where it keeps another lake's backups, or is a folder of something else; begins an empty
+        one."""
+        about = self._about()
+        if about is None:
+            if names := [one for one in store.names(self.folder) if not one.startswith(".")]:
+                why = f"it holds {', '.join(sorted(names)[:3])}, and no archive.json"
+                raise UsageError(f"{self.folder} is no folder of backups", why, "name an empty folder")
+            if isinstance(self.folder, Path):
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for part in (_BACKUPS, _DATA, _CONTENT):
+                store.make_folder(self.folder / part)
+            store.replace(self.folder / _ABOUT, json.dumps(asdict(_About(lake_id=lake_id))))
+        elif about.lake_id != lake_id:
+            why = f"they are of the lake {about.lake_id}, and this is {lake_id}"
+            raise UsageError(f"{self.folder} has the backups of another lake", why, "name another folder")
+
+    def refuse_none(self) -> None:
+        """NotFoundError where there is no archive."""
+        if self._about() is None:
+            raise NotFoundError(
+                f"there are no backups in {self.folder}", "it has no archive.json",
+                "name the folder that `twinlake backup` was given",
+            )  # fmt: skip
+
+    def ids(self) -> list[str]:
+        """The newest first."""
+        names = (name.removesuffix(".json") for name in store.names(self.folder / _BACKUPS))
+        return sorted((name for name in names if _ID.fullmatch(name)), key=_order, reverse=True)
+
+    def load(self, id: str | None = None) -> Backup:
+        """The one of that id, or the newest; NotFoundError where there is none."""
+        self.refuse_none()
+        known = self.ids()
+        if id is None and known:
+            id = known[0]
+        if id is None or id not in known:
+            raise NotFoundError(
+                f"there is no backup {id}" if id else f"{self.folder} holds no whole backup",
+                f"there are {', '.join(known)}" if known else "none has been completed yet",
+                "`twinlake backups` lists them",
+            )  # fmt: skip
+        return store.read_as(self._file(id), Backup)
+
+    def save(self, backup: Backup) -> None:
+        """Only when all of its files are there: it counts from here on."""
+        store.replace(self._file(backup.id), json.dumps(asdict(backup)))
+
+    def place(self, file: File) -> Location:
+        """Where the file is kept."""
+        return self._data(file.path) if file.is_data else self._content(file.sha256)
+
+    def _data(self, path: str) -> Location:
+        return self.folder / _DATA / path
+
+    def _content(self, sha256: str) -> Location:
+        return self.folder / _CONTENT / sha256[:2] / sha256
+
+    def known(self) -> dict[str, File]:
+        """The data files of the newest backup, by their paths: what that lacks does not come back."""
+        newest = self.ids()[:1]
+        return {one.path: one for id in newest for one in self.load(id).files if one.is_data}
+
+    def keep(self, many: int) -> list[str]:
+        """Lets all but the newest ones go, with what none of the rest needs; which ones."""
+        gone = self.ids()[many:]
+        for id in gone:
+            store.delete(self._file(id))
+        self._tidy([self.load(id) for id in self.ids()])
+        return gone
+
+    def _tidy(self, backups: Sequence[Backup]) -> None:
+        needed = {str(self.place(one)) for backup in backups for one in backup.files}
+        for place, modified_s in self._kept():
+            if str(place) not in needed and time.time() - modified_s > KEPT_UNNAMED_S:
+                store.delete(place)
+
+    def _kept(self) -> Iterator[tuple[Location, float]]:
+        for part in (_DATA, _CONTENT):
+            for path, stat in store.tree(self.folder / part).items():
+                yield self.folder / part / path, stat.modified_s
+
+    def _about(self) -> _About | None:
+        try:
+            about = store.read_as(self.folder / _ABOUT, _About)
+        except FileNotFoundError:
+            return None
+        if about.format > FORMAT:
+            why = f"its format is {about.format}, this version knows {FORMAT}"
+            raise UsageError(f"{self.folder} was made by a newer Twinlake", why, "install that one")
+        return about
+
+    def _file(self, id: str) -> Location:
+        return self.folder / _BACKUPS / f"{id}.json"
+
+
+def _order(id: str) -> tuple[str, int]:
+    at, _, number = id.partition("-")
+    return at, int(number or 0)

@@ -1,0 +1,62 @@
+"""Check: reads a backup back, every byte of it, and says what is not as it was written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from twinlake.backup.archive import Archive, Backup
+from twinlake.backup.copying import summed
+from twinlake.base.job import Run
+from twinlake.lake.storage import store
+
+MOST = 20
+"""So many wrong files are named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """`wrong` are the first files that are gone or changed, each with why; `differing` how many there are."""
+
+    id: str
+    files: int
+    bytes: int
+    differing: int
+    wrong: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.differing
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "is_whole": self.is_whole}
+
+
+def check(archive: Archive, backup: Backup, run: Run) -> Checked:
+    """Reads every file of it."""
+    done, wrong = 0, []
+
+    def moved(size: int) -> None:
+        nonlocal done
+        run.check_cancelled()
+        done += size
+        run.progress(done, backup.bytes, "bytes", "reading")
+
+    for file in backup.files:
+        place = archive.place(file)
+        try:
+            found = summed(place, moved)
+        except FileNotFoundError:
+            wrong.append(f"{place} is gone ({file.path})")
+            continue
+        if found != (file.bytes, file.sha256):
+            wrong.append(f"{place} has changed: {found[0]:,} of {file.bytes:,} bytes ({file.path})")
+    return Checked(
+        id=backup.id, files=len(backup.files), bytes=backup.bytes, differing=len(wrong),
+        wrong=tuple(wrong[:MOST]),
+    )  # fmt: skip
+
+
+def is_stored(archive: Archive, backup: Backup) -> bool:
+    """Whether all of its files are there, by their names alone."""
+    return store.all_exist(archive.place(one) for one in backup.files)

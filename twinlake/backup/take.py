@@ -1,0 +1,111 @@
+"""Take: a backup of a lake that goes on being written to; what an earlier one has is not copied again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import sha256
+
+from twinlake.backup.archive import Archive, Backup, File
+from twinlake.backup.copying import copied
+from twinlake.backup.snapshot import Snapshot, snapshot
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.job import Run
+from twinlake.base.location import Location
+from twinlake.base.times import Clock, format_moment, utc_now
+from twinlake.base.version import VERSION
+from twinlake.config.settings import Settings
+from twinlake.lake import formats
+from twinlake.lake.catalog import release_log
+from twinlake.lake.storage import store
+
+
+def take(settings: Settings, folder: Location, run: Run, clock: Clock = utc_now) -> Backup:
+    """A backup of the lake of these settings, in a folder that is empty or has earlier ones of it.
+
+    NotFoundError where there is no lake, UsageError for a folder of something else, FullDiskError, and
+    TwinlakeError where a file has gone in the meantime.
+    """
+    lake = settings.lake
+    if (about := formats.known(lake)) is None:
+        raise NotFoundError(f"there is no lake at {lake}", "nothing was started here", "run `twinlake up`")
+    refuse_inside(folder, settings)
+    archive = Archive(folder)
+    archive.refuse_other(about.id)
+    run.say("looking at every table")
+    live = release_log.live(lake)
+    found = snapshot(settings)
+    known = archive.known()
+    at = clock()
+    files, new = _copied(archive, found, known, run)
+    backup = Backup(
+        id=_unused(archive, at), made_at=format_moment(at), twinlake=VERSION, lake_id=about.id,
+        lake_format=about.format, release=live.number if live else None, logs=found.logs,
+        files=tuple(files), copied=new,
+    )  # fmt: skip
+    archive.save(backup)
+    return backup
+
+
+def refuse_inside(folder: Location, settings: Settings) -> None:
+    """UsageError for a folder in the data directory or the lake, or around them."""
+    for place in (settings.home, settings.lake):
+        one, other = f"{folder}/", f"{place}/"
+        if one.startswith(other) or other.startswith(one):
+            why = f"{place} is what is backed up, and would be lost with it"
+            raise UsageError(f"backups cannot be in {folder}", why, "name a folder on another disk")
+
+
+def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run) -> tuple[list[File], int]:
+    """The files of the backup, all of them in the archive, and how many bytes are new there."""
+    fresh = {path: one for path, one in found.data.items() if not _is_there(known.get(path), one[1])}
+    total = sum(size for _, size in fresh.values()) + sum(map(len, found.small.values()))
+    files = [known[path] for path in found.data if path not in fresh]
+    done, new = 0, sum(size for _, size in fresh.values())
+
+    def moved(size: int) -> None:
+        nonlocal done
+        run.check_cancelled()
+        done += size
+        run.progress(done, total, "bytes", "copying")
+
+    for path, (place, size) in fresh.items():
+        files.append(_data_file(archive, path, place, size, moved))
+    for path, content in found.small.items():
+        file = File(path=path, bytes=len(content), sha256=sha256(content).hexdigest(), is_data=False)
+        files.append(file)
+        if not store.exists(archive.place(file)):
+            store.make_folder(archive.place(file).parent)
+            store.replace_bytes(archive.place(file), content)
+            new += len(content)
+        moved(len(content))
+    return files, new
+
+
+def _is_there(known: File | None, size: int) -> bool:
+    return known is not None and known.bytes == size
+
+
+def _data_file(archive: Archive, path: str, place: Location, size: int, moved: Callable[[int], None]) -> File:
+    named = File(path=path, bytes=size, sha256="", is_data=True)
+    try:
+        bytes_, sum_ = copied(place, archive.place(named), moved)
+    except FileNotFoundError as error:
+        raise TwinlakeError(
+            f"{place} went while it was to be copied",
+            "files that no table needs any more are kept for six hours, and this backup has taken longer; or "
+            "somebody has removed it",
+            "run it again: what is copied is not copied again, so it takes less time. If it is the same file "
+            "then, see docs/damage.md",
+        ) from error
+    if bytes_ != size:
+        raise TwinlakeError(
+            f"{place} has {bytes_:,} bytes", f"its table says {size:,}", "it is damaged: see docs/damage.md"
+        )
+    return File(path=path, bytes=size, sha256=sum_, is_data=True)
+
+
+def _unused(archive: Archive, at: datetime) -> str:
+    """The time as an id; with a number where there is one of this second."""
+    id, known = f"{at:%Y%m%dT%H%M%SZ}", archive.ids()
+    return next(one for one in (id, *(f"{id}-{number}" for number in range(1, 1000))) if one not in known)

@@ -1,0 +1,178 @@
+"""`twinlake backup`, `restore`: copies of the lake elsewhere, taken while it is written to; the way back."""
+
+from __future__ import annotations
+
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.core import TyperGroup
+
+from twinlake.backup.archive import Archive, Backup
+from twinlake.backup.check import check
+from twinlake.base.errors import UsageError
+from twinlake.base.job import Progress as Done
+from twinlake.base.job import Run
+from twinlake.base.location import Location, located
+from twinlake.cli.jobs import AS_JSON
+from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
+from twinlake.config.settings import Settings
+from twinlake.server.client import SAID_EVERY_S
+
+FOLDER = Annotated[str, typer.Argument(help="the folder of backups: a path, or an hdfs:// address")]
+ID = Annotated[str | None, typer.Option("--id", help="this backup; the newest unless given")]
+KEEP = Annotated[int | None, typer.Option(min=1, help="let all but so many backups go; none unless given")]
+
+
+class _Backup(TyperGroup):
+    """`twinlake backup DIR` is `twinlake backup take DIR`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["take", *args]
+        return super().resolve_command(ctx, args)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands about backups."""
+    group = typer.Typer(
+        cls=_Backup, no_args_is_help=True,
+        help="Copies of the lake elsewhere, taken while it is written to: `twinlake backup DIR` takes one.",
+    )  # fmt: skip
+    group.command("take")(take_command)
+    group.command("list")(list_command)
+    group.command("verify")(verify_command)
+    app.add_typer(group, name="backup")
+    app.command("restore")(restore_command)
+
+
+def take_command(folder: FOLDER, keep: KEEP = None, as_json: AS_JSON = False) -> None:
+    """Take a backup of logs, tables, releases, certificates, plans, audit log, settings and users.
+
+    Nothing stops for it. What an earlier backup in the folder has is not copied again.
+    """
+    from twinlake.backup.take import take  # it reads Parquet, for which no other command waits
+
+    settings, place = load_settings(), _place(folder)
+    with _working("backup") as run:
+        made = take(settings, place, run)
+    gone = Archive(place).keep(keep) if keep else []
+    if as_json:
+        print_json({**made.to_json(), "removed": gone})
+        return
+    say(f"backup {made.id} is whole: {_words(made)}, of which {made.copied:,} bytes were copied")
+    if gone:
+        say(f"removed: {', '.join(gone)}")
+
+
+def list_command(folder: FOLDER, as_json: AS_JSON = False) -> None:
+    """Show the backups in a folder, the newest first."""
+    archive = Archive(_place(folder))
+    archive.refuse_none()
+    found = [archive.load(id) for id in archive.ids()]
+    if as_json:
+        print_json([one.to_json() for one in found])
+        return
+    show_rows(
+        ("backup", "release", "logs", "files", "bytes", "copied"),
+        [
+            (one.id, str(one.release or ""), _logs(one), f"{len(one.files):,}", f"{one.bytes:,}",
+             f"{one.copied:,}")
+            for one in found
+        ],
+    )  # fmt: skip
+
+
+def verify_command(folder: FOLDER, id: ID = None, as_json: AS_JSON = False) -> None:
+    """Read a backup back, all of it; exit code 1 where a file is gone or has changed."""
+    archive = Archive(_place(folder))
+    backup = archive.load(id)
+    with _working("verify") as run:
+        found = check(archive, backup, run)
+    if as_json:
+        print_json(found.to_json())
+    elif found.is_whole:
+        say(f"backup {found.id} is whole: {found.files:,} files, {found.bytes:,} bytes were read")
+    else:
+        say(f"backup {found.id} is damaged: {found.differing:,} of {found.files:,} files are not as written")
+        for one in found.wrong:
+            say(f"  {one}")
+        tell("Do: restore another one (`twinlake backup list`), and take a new one in another folder")
+    if not found.is_whole:
+        raise typer.Exit(1)
+
+
+def restore_command(folder: FOLDER, id: ID = None, as_json: AS_JSON = False) -> None:
+    """Make a data directory of a backup: the one of --home, which has to be empty or missing.
+
+    `twinlake up` starts it then; what Kafka has had since is read from there, once.
+    """
+    from twinlake.backup.restore import restore
+
+    archive, settings = Archive(_place(folder)), load_settings()
+    backup = archive.load(id)
+    lake = _lake(archive, backup, settings)
+    with _working("restore") as run:
+        restore(archive, backup, settings.home, lake, run)
+    if as_json:
+        print_json({**backup.to_json(), "home": str(settings.home), "lake": str(lake)})
+        return
+    say(f"backup {backup.id} is restored in {settings.home}: {_words(backup)}")
+    say("start it: `twinlake up`. Tokens and passwords of services are new; users keep theirs.")
+
+
+def _place(text: str) -> Location:
+    if not text:
+        raise UsageError("no folder is named", "it is empty", "name one for backups alone, on another disk")
+    return located(text) if "://" in text else Path(text).expanduser().absolute()
+
+
+def _lake(archive: Archive, backup: Backup, settings: Settings) -> Location:
+    """Where the backup's own settings have the lake."""
+    from twinlake.backup.restore import settings_of
+
+    text = settings_of(archive, backup)
+    if text is None:
+        return settings.home / "lake"
+    uri = tomllib.loads(text).get("lake", {}).get("uri", "")
+    return located(uri) if uri else settings.home / "lake"
+
+
+def _words(one: Backup) -> str:
+    return f"{len(one.files):,} files, {one.bytes:,} bytes, {_logs(one)}"
+
+
+def _logs(one: Backup) -> str:
+    return ", ".join(f"{topic} up to batch {batch:,}" for topic, batch in one.logs.items()) or "no log"
+
+
+@contextmanager
+def _working(title: str) -> Iterator[Run]:
+    """A run that shows how far it is, and ends where nothing is half done by ^C."""
+    if not sys.stderr.isatty():
+        yield Run(id=title, report=_now_and_then(title))
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield Run(id=title, report=lambda one: bar.update(
+            task, total=one.total or None, completed=one.done, description=one.message or title,
+        ))  # fmt: skip
+
+
+def _now_and_then(title: str) -> Callable[[Done], None]:
+    last = time.monotonic()
+
+    def tell_if_due(one: Done) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SAID_EVERY_S:
+            last = time.monotonic()
+            tell(f"{title}: {one.message}, {one.done:,.0f} of {one.total:,.0f} {one.unit}")
+
+    return tell_if_due
