@@ -113,6 +113,17 @@ def test_freshness_is_measured_from_the_broker_by_what_the_contract_says() -> No
     assert "its contract allows 5 seconds" in one.why
 
 
+@pytest.mark.parametrize(("kind", "name"), [("table", "sales"), ("topic", "orders")])
+def test_a_table_that_is_late_because_somebody_has_paused_it_says_so(kind: str, name: str) -> None:
+    paused = {"kind": kind, "name": name, "what": f"{kind} {name}", "words": "paused since noon, by anna"}
+    other = {**paused, "name": "another"}
+
+    (one,) = found(of_status(versions=[{**VERSION, "lag_seconds": 9999.0}], paused=[other, paused]))
+
+    assert one.why.endswith(f"; {kind} {name} is paused since noon, by anna")
+    assert one.remedy == f"`twinlake resume {name} --{kind}`"
+
+
 def test_a_quiet_topic_is_not_late_and_is_an_alarm_only_where_its_contract_says_so() -> None:
     newest = (NOW - timedelta(minutes=6)).isoformat().replace("+00:00", "Z")
     quiet = of_status(topics=[{**TOPIC, "newest": newest}])

@@ -84,7 +84,7 @@ def test_an_operator_rejects_a_plan_with_a_reason_and_the_plan_says_so(
     said = Decided(proposed_by="anna", rejected=Rejected(by="ben", at="2026-01-31T11:50:00Z", reason="no"))
     world.plan = replace(world.plan, state="rejected", decided=said)
     page = made.get(f"/plans/{world.plan.plan.id}")
-    assert "ben rejected it" in text(page) and "anna has made it first" in text(page)
+    assert "ben rejected it" in text(page) and "anna has proposed it" in text(page)
     assert "Promote…" not in page.text
 
 

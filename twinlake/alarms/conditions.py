@@ -162,13 +162,23 @@ def _late(status: Mapping[str, Any], promises: Mapping[str, Promise], bounds: Al
             promised = promises.get(table, NOTHING).latency_s
             by = "its contract" if promised else "the setting freshness_seconds"
             late = format_duration(timedelta(seconds=round(behind)))
+            paused = _paused(status, table)
             yield Condition(
                 kind="freshness", title=table, about=table,
                 what=f"it is {late} behind what Kafka has",
-                why=f"{by} allows {format_duration(timedelta(seconds=bound))}",
-                remedy="`twinlake status` shows whether records wait before ingest (the topic's lag) or "
+                why=f"{by} allows {format_duration(timedelta(seconds=bound))}"
+                + "".join(f"; {one['what']} is {one['words']}" for one in paused),
+                remedy=" and ".join(f"`twinlake resume {one['name']} --{one['kind']}`" for one in paused)
+                or "`twinlake status` shows whether records wait before ingest (the topic's lag) or "
                 "before the table; `twinlake logs lake` says why",
             )  # fmt: skip
+
+
+def _paused(status: Mapping[str, Any], table: str) -> list[Mapping[str, Any]]:
+    """What is paused of a table and its topics."""
+    topics = {topic for one in status["versions"] if one["table"] == table for topic in one["position"]}
+    named = {("table", table), *(("topic", topic) for topic in topics)}
+    return [one for one in status.get("paused", ()) if (one["kind"], one["name"]) in named]
 
 
 def _quiet(status: Mapping[str, Any], promises: Mapping[str, Promise], now: datetime) -> Iterator[Condition]:

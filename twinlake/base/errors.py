@@ -203,8 +203,14 @@ def error_of(data: Mapping[str, Any]) -> TwinlakeError:
 
 def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
     """The error of a request whose fields are wrong, from what pydantic says of each (`loc`, `msg`)."""
-    why = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-    return UsageError("the request is malformed", why, "fix the request")
+    return UsageError("the request is malformed", faults_text(faults), "fix the request")
+
+
+def faults_text(faults: Iterable[Mapping[str, Any]], whole: str = "") -> str:
+    """What pydantic says of fields in one line, without its own words for the errors of our validators; what
+    is wrong as a whole begins with `whole`."""
+    said = ((".".join(map(str, one["loc"])) or whole, one["msg"]) for one in faults)
+    return "; ".join(f"{place}: {text.removeprefix('Value error, ')}" for place, text in said)
 
 
 def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:

@@ -13,6 +13,7 @@ from twinlake.cli.jobs import AS_JSON, this_user
 from twinlake.cli.output import load_settings, print_json, say, show_error, show_rows, tell
 
 LONGEST = timedelta(days=90)
+_TIMES = 'say after how long, like "2 hours", or when, like 2026-01-31T12:00:00Z'
 
 
 def register(app: typer.Typer) -> None:
@@ -102,8 +103,9 @@ def silence_command(
     end: Annotated[bool, typer.Option("--end", help="end it now")] = False,
 ) -> None:
     """Tell nobody of these alarms until then; they stay in `twinlake alarm list` and in the console."""
-    from twinlake.alarms import silences
-    from twinlake.alarms.book import Silence
+    from twinlake.alarms import book, silences
+    from twinlake.alarms.alarm import KINDS, Alarm
+    from twinlake.alarms.watch import book_file
 
     settings, now = load_settings(), utc_now()
     if end:
@@ -114,21 +116,33 @@ def silence_command(
         return
     if until is None:
         raise UsageError("no end is given", "a silence without one is forgotten", 'add --until "2 hours"')
+    if not what.strip():
+        raise UsageError(
+            "nothing is named", "it is empty", "name a kind of alarm, a table, a topic or a title"
+        )
     ends = _moment(until, now)
     if not now < ends <= now + LONGEST:
         why = "it is over already" if ends <= now else f"it is more than {LONGEST.days} days away"
-        raise UsageError(f"--until {until} cannot be", why, 'give a moment or a time, like "2 hours"')
+        raise UsageError(f"--until {until} cannot be", why, _TIMES)
     by = this_user() or "somebody"
-    made = Silence(what=what, until=format_moment(ends), reason=reason, by=by)
+    made = book.Silence(what=what, until=format_moment(ends), reason=reason, by=by)
     silences.add(settings, made, now)
     say(f"{what} is silenced until {made.until}")
+    there = book.read(book_file(settings)).get("alarms", ())
+    if what not in KINDS and not any(made.covers(Alarm.from_json(one), now) for one in there):
+        tell(f"no alarm is about {what} now; one that comes until then is not sent")
 
 
 def _moment(text: str, now: Any) -> Any:
     try:
         return now + parse_duration(text)
     except OverflowError as error:
-        why = "it is too far away"
-        raise UsageError(f"--until {text} cannot be", why, 'give a time like "2 hours"') from error
+        raise UsageError(f"--until {text} cannot be", "it is too far away", _TIMES) from error
     except TwinlakeError:
+        pass
+    try:
         return parse_moment(text)
+    except TwinlakeError as error:
+        raise UsageError(
+            f"--until {text} cannot be", "it says neither when, nor after how long", _TIMES
+        ) from error

@@ -20,7 +20,8 @@ SAMPLES = 3
 """Of each reason and version of the contract."""
 VERDICTS = ("valid", "invalid", "too_late", "duplicate", "ignored", "late")
 FILES = {
-    "active": "its files say what is active", "edited": "its files have been edited, and are not active yet",
+    "active": "what its files say is active",
+    "edited": "its files have been edited, and are not active yet",
     "removed": "its files are gone; it is read until a reload", "wrong": "its files are wrong",
     "new": "it is written, and not read yet",
 }  # fmt: skip
@@ -96,7 +97,7 @@ def _reloading(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
     wrong = [one["name"] for one in changed if one["state"] == "wrong"]
     hindered = f"the files of {', '.join(wrong)} are wrong" if wrong else ""
     if not changed:
-        hindered = "the files say what is active"
+        hindered = "what the files say is active already"
     return Form(
         title="Reload the topics", does=(*does,), button="Reload", back="/", active="", shown=found,
         hindered=hindered,

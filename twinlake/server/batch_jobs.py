@@ -25,7 +25,7 @@ class PublishedReplayParams(ReplayParams):  # which reasons there are is known f
         try:
             refuse_unknown(reasons, replays=True)
         except UsageError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(f"{error.what}; {error.remedy or error.why}") from error
         return reasons
 
 

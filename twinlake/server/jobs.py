@@ -16,7 +16,7 @@ import structlog
 from pydantic import ValidationError
 
 from twinlake.base import service_log
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError, first_lines
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError, faults_text, first_lines
 from twinlake.base.job import (
     AGAIN,
     NOBODY,
@@ -371,9 +371,7 @@ def _refuse_untold(kind: str, params: dict[str, Any]) -> None:
 
 
 def _faults(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, fault['loc'])) or 'params'}: {fault['msg']}" for fault in error.errors()
-    )
+    return faults_text(error.errors(), "params")
 
 
 Handler = Callable[[OpenLake, Any, Run], Result | Failed]
