@@ -154,6 +154,15 @@ def test_one_that_holds_nothing_is_empty(tmp_path: Path, content: str) -> None:
     assert Book.load(file, NOW).alarms == {}
 
 
+def test_one_that_was_sent_can_be_silenced_and_is_not_sent_again_after_it() -> None:
+    book, quiet = Book(), [Silence(what="sales", until="2026-01-31T12:01:00Z")]
+    assert [look(book, [LATE], seconds) for seconds in (0, 2)] == [[], [("raised", "sales")]]
+
+    assert look(book, [LATE], 4, quiet) == [] and [one.silenced for one in book.alarms.values()] == [True]
+    assert look(book, [LATE], 60, quiet) == [] and [one.silenced for one in book.alarms.values()] == [False]
+    assert look(book, [], 75, quiet) == [("over", "sales")]
+
+
 def test_that_one_is_over_which_was_sent_is_sent_in_a_silence_too() -> None:
     book, quiet = Book(), [Silence(what="sales", until="2026-01-31T13:00:00Z")]
     assert [look(book, [LATE], seconds) for seconds in (0, 2)] == [[], [("raised", "sales")]]

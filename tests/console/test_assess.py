@@ -11,12 +11,17 @@ from tests.console.conftest import STATUS, VERSION
 from twinlake.alarms.alarm import Alarm
 from twinlake.console.assess import assess
 from twinlake.console.figures import Seen, Services
+from twinlake.console.pages import lines
 
 WELL = Services(parts=[], supervisor=None, disk_free=900 << 30, disk_total=1000 << 30)
 LATE = Alarm(
     kind="freshness", title="sales", about="sales", what="it is 12 minutes behind what Kafka has",
     why="its contract allows 30 s", remedy="", since="2026-01-31T11:00:00Z",
 )  # fmt: skip
+
+
+def test_lines_of_a_text_stay_lines_and_nothing_else_of_it_is_hidden() -> None:
+    assert lines("a <b>\n`twinlake up`\r\n\u202ec") == ("a &lt;b&gt;\n<code>twinlake up</code>\\r\n\\u202ec")
 
 
 def needs(*alarms: Alarm, **status: Any) -> list[tuple[str, str]]:

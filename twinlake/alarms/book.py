@@ -88,14 +88,14 @@ class Book:
         for key in list(self.seen):
             if key not in conditions and known and now - self.held[key] >= timedelta(seconds=OVER_S):
                 del self.seen[key], self.held[key]
-                if (over := self.alarms.pop(key, None)) and not over.silenced:
+                if (over := self.alarms.pop(key, None)) and key in self._sent:
                     messages.append(Message(event="over", at=format_moment(now), alarm=over))
         for key, alarm in self.alarms.items():
             is_silent = any(one.covers(alarm, now) for one in quiet)
             if key not in self._sent and not is_silent:
                 self._sent.add(key)
                 messages.append(Message(event="raised", at=format_moment(now), alarm=alarm))
-            self.alarms[key] = replace(alarm, silenced=key not in self._sent)
+            self.alarms[key] = replace(alarm, silenced=is_silent)
         self._sent &= self.alarms.keys()
         self.looked_at = format_moment(now)
         return messages

@@ -82,8 +82,11 @@ def test_command() -> None:
             receiver.send(Message(event="test", at=now, alarm=alarm))
         except Exception as error:  # a network, another's code
             failed = True
+            why = f"{type(error).__name__}: {error}"
+            if isinstance(error, TwinlakeError):
+                why = f"{error.what}: {error.why}".removesuffix(": ")
             show_error(TwinlakeError(
-                f"{name} has not accepted it", f"{type(error).__name__}: {error}",
+                f"{name} has not accepted it", why,
                 "correct [alarms] in twinlake.toml, then `twinlake down` and `twinlake up`",
             ))  # fmt: skip
         else:

@@ -29,8 +29,8 @@ class Pages:
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
         self._templates.filters.update(
-            words=words, number=number, size=size, span=span, cell=cell, ago=partial(ago, now=now),
-            json=indented, raw=raw,
+            words=words, lines=lines, number=number, size=size, span=span, cell=cell,
+            ago=partial(ago, now=now), json=indented, raw=raw,
         )  # fmt: skip
 
     def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -41,6 +41,11 @@ class Pages:
 def words(text: Any) -> Markup:
     """A text with the commands between backticks set apart."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(str(text))))))
+
+
+def lines(text: Any) -> Markup:
+    """The same of a text with several lines, which stay lines."""
+    return Markup("\n").join(map(words, str(text).split("\n")))
 
 
 def number(value: Any) -> str:
