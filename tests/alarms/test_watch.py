@@ -230,6 +230,37 @@ def test_a_lake_server_that_starts_ends_no_alarm(tmp_path: Path) -> None:
     assert [one.id for one in found if one.kind == "freshness"] == [before.id]
 
 
+def test_a_service_that_starts_for_the_first_time_is_no_alarm_until_it_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "SERVICES_EVERY_S", 0.0)
+    sql = {**PART, "part": "sql", "service": "sql", "state": "starting", "answers": False, "answer": "no"}
+    world = World(tmp_path / "home", {"log": Receiver()})
+
+    def alarms(part: dict[str, Any], *seconds: float) -> list[str]:
+        world.watch._parts = lambda: [PART, part]
+        world.look(*seconds)
+        return [one.title for one in alarms_now(world.settings, world.clock())]
+
+    assert alarms(sql, 0, 30, 60) == []
+    assert alarms({**sql, "state": "failed"}, 70, 95) == ["sql"]
+    assert alarms(sql, 100) == ["sql"], "it was one before"
+    assert alarms({**sql, "state": "ready", "answers": True}, 110, 130) == []
+    assert alarms(sql, 140, 165) == ["sql"], "it has been ready"
+
+
+def test_a_service_that_does_not_start_in_its_time_is_an_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path / "home", {"log": Receiver()})
+    world.watch._parts = lambda: [{**PART, "state": "starting", "answers": False}]
+    world.look(0, 30)
+    assert alarms_now(world.settings, world.clock()) == []
+    world.watch._begun -= world.settings.values.limits.start_seconds + 1
+    world.look(40, 65)
+    assert [one.title for one in alarms_now(world.settings, world.clock())] == ["lake"]
+
+
 def test_services_that_cannot_be_asked_are_an_alarm_and_stop_no_other(tmp_path: Path) -> None:
     world = World(tmp_path / "home", {"log": Receiver()})
     world.watch._parts = world._unasked

@@ -60,7 +60,7 @@ def test_acts_are_chosen_by_person_kind_and_table(
 
 
 def test_a_lake_in_which_nobody_has_done_anything_says_so(twinlake: Twinlake) -> None:
-    assert lines(twinlake(Answers(), "audit")) == ["nobody has done anything that is in the audit log"]
+    assert lines(twinlake(Answers(), "audit")) == ["the audit log is empty"]
 
 
 def test_a_folder_without_a_lake_is_told_from_one_without_acts(twinlake: Twinlake, tmp_path: Path) -> None:

@@ -133,6 +133,12 @@ def test_an_operator_verifies_and_rebuilds(
     assert [(one["kind"], one["params"]) for one in world.submitted] == [(act, {"table": "sales", **params})]
 
 
+def test_a_repair_without_a_reason_is_refused(signed_in: SignIn, world: World) -> None:
+    page = signed_in("operator").fill("/tables/sales/rebuild", repair="on", reason=" ")
+
+    assert "no reason is given" in text(page) and world.submitted == []
+
+
 def test_what_stores_no_rows_is_not_rebuilt_and_has_no_range(signed_in: SignIn, world: World) -> None:
     world.table = table_answers.table(stored=False, windows=False)
     made = signed_in("operator")

@@ -19,7 +19,7 @@ from typing import Any
 import structlog
 
 from twinlake.alarms import book, silences
-from twinlake.alarms.alarm import Alarm, Message
+from twinlake.alarms.alarm import Alarm, Condition, Message
 from twinlake.alarms.book import Book
 from twinlake.alarms.conditions import Disk, Figures, conditions, freshness
 from twinlake.alarms.history import History, Minute, TablePoint, history_folder
@@ -54,6 +54,10 @@ def book_file(settings: Settings) -> Path:
     return settings.run_dir / BOOK
 
 
+STARTING = ("waiting", "preparing", "starting", "not ready")
+"""States of a part that was not ready yet; "not ready" is all that one in a container has."""
+
+
 class Watch:
     """`receivers` are by name; `ask` gives the lake server's status, `parts` what the services say."""
 
@@ -72,6 +76,8 @@ class Watch:
         self._book.keep_receivers(receivers)
         self._history, self._minute = History(history_folder(settings)), Minute()
         self._known: list[dict[str, Any]] = []
+        self._begun, self._answered = time.monotonic(), set[str]()
+        """Since when this watch looks, and which parts have answered since."""
         self._unasked: TwinlakeError | None = None
         """Why the services could not be asked the last time."""
         self._parts_at = self._contracts_at = float("-inf")
@@ -105,7 +111,10 @@ class Watch:
         seen = self._figures()
         self._read_contracts()
         self._remember(seen)
-        found = conditions(seen, self._promises, self._settings.values.alarms, self._clock())
+        bounds = self._settings.values.alarms
+        found = [
+            one for one in conditions(seen, self._promises, bounds, self._clock()) if not self._begins(one)
+        ]
         owners = {name: promise.owners for name, promise in self._promises.items()}
         with self._changed:
             messages = self._book.look(
@@ -117,6 +126,15 @@ class Watch:
             self._changed.notify_all()  # a full disk keeps nobody from being sent what it makes an alarm
             self._book.save(self._file)
 
+    def _begins(self, one: Condition) -> bool:
+        """Whether it is a service that has not been ready yet since this watch began: `twinlake up` waits for
+        it, and says what it waits for. One that was an alarm before stays one."""
+        if time.monotonic() - self._begun > self._settings.values.limits.start_seconds:
+            return False
+        starting = {part["part"] for part in self._known if part["state"] in STARTING}
+        is_first = one.title in starting - self._answered and one.key not in self._book.alarms
+        return one.kind == "service" and is_first
+
     def _figures(self) -> Figures:
         now = time.monotonic()
         if now - self._parts_at >= SERVICES_EVERY_S:
@@ -125,6 +143,7 @@ class Watch:
                 self._known = self._parts()
             except TwinlakeError as known:
                 self._unasked = known
+        self._answered |= {part["part"] for part in self._known if part["answers"]}
         status, error = None, None
         try:
             status = self._ask()

@@ -47,7 +47,9 @@ def audit_command(
     if as_json:
         print_json([one.to_json() for one in found])
     elif not found:
-        say("nobody has done anything that is in the audit log")
+        given = {**wanted, "table": table}.items()
+        asked = [f"--{name} {value}" for name, value in given if value is not None]
+        say(f"nothing in the audit log is of {' '.join(asked)}" if asked else "the audit log is empty")
     else:
         header = ("at", "who", "by way of", "act", "what", "why", "outcome", "job")
         show_rows(header, [_row(one) for one in found])

@@ -149,6 +149,8 @@ def _form(
 def _of_range(path: Mapping[str, Any], given: Mapping[str, str], user: str, form: Form) -> dict[str, Any]:
     found = {"table": path["name"], "from": filled(given, "from"), "to": filled(given, "to")}
     if given.get("repair"):
+        if filled(given, "reason") is None:
+            raise UsageError("no reason is given", "a repair keeps one for ever", "say why it is repaired")
         found |= {"repair": True, "reason": filled(given, "reason")}
     return {name: value for name, value in found.items() if value is not None}
 
