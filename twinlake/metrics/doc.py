@@ -14,7 +14,11 @@ Lake server, SQL server and console each serve `/metrics` in Prometheus' form, a
 `lake_metrics_url`, `sql_metrics_url` and `console_metrics_url` of `services.json`. All ask for `metrics_user`
 and `metrics_password` of the same file, a login that opens nothing else. `twinlake up` prints the addresses,
 `twinlake status` shows them. In `twinlake.toml` `[metrics]` says where they listen, or switches them off, and
-`[ports]` fixes their ports ([settings](settings.md)).
+`[ports]` fixes their ports ([settings](settings.md)). To see one:
+
+```
+curl --user "metrics:PASSWORD" LAKE_METRICS_URL    # both from services.json
+```
 
 ```yaml
 # prometheus.yml; /etc/prometheus/twinlake holds metrics_password alone
@@ -39,7 +43,8 @@ once that it is over.
 
 A scrape is answered from memory: it runs no Spark and reads no file of the lake, so it costs milliseconds and
 is answered while a rebuild runs, while the lake server starts, and while the broker is away. Counters and
-histograms begin with 0 when their process starts. Series of a version that is retired end.
+histograms begin with 0 when their process starts. Series of a version that is retired end; a time of
+a certificate or a witness is there from the first one on.
 
 [`infra/prometheus/twinlake.rules.yml`](../infra/prometheus/twinlake.rules.yml) has alert rules over them,
 [`infra/grafana/twinlake.json`](../infra/grafana/twinlake.json) a dashboard to import. The service
