@@ -183,7 +183,8 @@ def test_records_that_were_refused_before_the_watch_began_count_for_nothing(tmp_
     world.status = {**STATUS, "topics": [{**TOPIC, "counts": late}]}
     world.look(6, 8)
     (alarm,) = alarms_now(world.settings, world.clock())
-    assert (alarm.kind, alarm.what) == ("quarantine", "9% of its records were refused")
+    assert alarm.kind == "quarantine"
+    assert alarm.what == "9% of its records of the last ten minutes were refused"
 
 
 def test_a_window_knows_what_has_grown_in_the_last_ten_minutes_and_begins_again_after_a_reset() -> None:

@@ -70,10 +70,11 @@ def test_home_is_one_sentence_and_the_figures_behind_it(signed_in: SignIn) -> No
         ({"versions": [STALLED]}, "needs", "sales v-1 needs a person: sales takes no step."),
         ({"versions": [{**VERSION, "lag_seconds": 61.0}]}, "waits", "is 61 s behind its topic"),
         ({"paused": [PAUSED]}, "waits", "Nothing needs a person; table sales is paused by anna."),
+        ({"paused": 2 * [PAUSED]}, "waits", "Nothing needs a person; 2 things wait."),
         ({"topics": [{**STATUS["topics"][0], "lag_records": None}]}, "unknown", "lag of topic orders"),
         ({"certificates": [{**CERTIFICATE, "equal": False}]}, "needs", "speed and batch differ"),
     ],
-    ids=["stalled", "behind", "paused", "unknown lag", "different"],
+    ids=["stalled", "behind", "paused", "two paused", "unknown lag", "different"],
 )
 def test_what_is_not_well_is_said_first(
     signed_in: SignIn, world: World, status: dict[str, Any], state: str, words: str

@@ -291,7 +291,7 @@ def test_what_was_retired_or_is_live_already_cannot_be_gone_back_to(signed_in: S
     retired, live = text(made.get("/releases/3/rollback")), text(made.get("/releases/4/rollback"))
 
     assert "sales v-0 was retired, or cannot go on" in retired
-    assert "release 4 has the tables of release 4" in live
+    assert "release 4 is live, and has these tables" in live
 
 
 def test_every_value_is_shown_as_text(signed_in: SignIn, world: World) -> None:

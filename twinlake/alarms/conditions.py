@@ -202,7 +202,7 @@ def _refused(seen: Figures, bounds: Alarms) -> Iterator[Condition]:
         if of >= LEAST_RECORDS and refused > bounds.quarantine_percent / 100 * of:
             yield Condition(
                 kind="quarantine", title=f"topic {topic}", about=topic,
-                what=f"{refused / of:.0%} of its records were refused",
+                what=f"{refused / of:.0%} of its records of the last ten minutes were refused",
                 why=f"{refused:,} of the {of:,} of the last ten minutes; allowed are "
                 f"{bounds.quarantine_percent} %",
                 remedy=f"`twinlake quarantine {topic}` says why; once the contract is right, "

@@ -65,6 +65,8 @@ class Assessment:
             if len(self.needs) > 1:
                 return f"{len(self.needs)} things need a person.{besides}"
             return f"{self.needs[0].title} needs a person: {self.needs[0].what}.{besides}"
+        if len(self.waits) > 1:
+            return f"Nothing needs a person; {len(self.waits)} things wait."
         if self.waits:
             return f"Nothing needs a person; {self.waits[0].title} {self.waits[0].what}."
         return "All is well."

@@ -23,7 +23,7 @@ T = TypeVar("T")
 RELEASES_SHOWN, PLANS_SHOWN = 50, 10
 PROMOTABLE = ("not asked", "refused", "passed")
 WORDS = {
-    "live": "it is live", "released": "it was live, and is no more",
+    "live": "it is live", "released": "it was live, and is no more (roll back to its release, or plan again)",
     "outdated": "made against another release than the live one", "nothing to change": "nothing to change",
     "rejected": "it is rejected, until it is planned again (`twinlake plan`)",
     "not built": "to be built (`twinlake build`)",
@@ -175,7 +175,7 @@ def _rollback(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
     gone = [f"{table} {version}" for table, version in tables.items() if (table, version) not in usable]
     hindered = ""
     if tables == live["tables"]:
-        hindered = f"release {number} has the tables of release {live['number']}, which is live"
+        hindered = f"release {live['number']} is live, and has these tables"
     elif gone:
         hindered = f"{', '.join(gone)} was retired, or cannot go on"
     does = [
