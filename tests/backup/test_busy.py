@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,9 +48,9 @@ class Busy:
         for one in self._threads:
             one.join()
 
-    def _run(self, work: object) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         try:
-            work()  # type: ignore[operator]
+            work()
         except BaseException as error:
             self.failed.append(error)
 

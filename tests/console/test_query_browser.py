@@ -112,6 +112,16 @@ def is_as_wide_as_the_phone(browser: Any) -> bool:
     return wide <= 0
 
 
+def plotted(browser: Any, address: str) -> Any:
+    """The canvas with the answer of the server, which an analyst has asked."""
+    sign_in(browser, address, "analyst", "reader")
+    browser.get(f"{address}/query")
+    browser.find_element("id", "sql").send_keys("SELECT 1")
+    browser.find_element("css selector", "main form button").click()
+    wait_for("the plot", lambda: browser.find_elements("css selector", "canvas") or None, 30)
+    return browser.find_element("css selector", "canvas")
+
+
 def test_tables_and_columns_are_completed_by_keyboard_and_ctrl_enter_runs(
     browser: Any, address: str, server: Sql
 ) -> None:
@@ -172,13 +182,8 @@ def test_numbers_are_plotted_over_time_with_a_line_for_each_text_and_by_text(
 ) -> None:
     from selenium.webdriver.support.select import Select
 
-    sign_in(browser, address, "analyst", "reader")
-    browser.get(f"{address}/query")
-    browser.find_element("id", "sql").send_keys("SELECT 1")
-    browser.find_element("css selector", "main form button").click()
-    wait_for("the plot", lambda: browser.find_elements("css selector", "canvas") or None, 30)
+    canvas = plotted(browser, address)
 
-    canvas = browser.find_element("css selector", "canvas")
     assert canvas.get_attribute("aria-label") == "By day: north from 1.5 to 30.5; south from -30.5 to -1.5"
     inked = browser.execute_script(INKED, canvas)
     assert sum(inked) > 0.9 * len(inked), "a line over all of the time"
@@ -212,13 +217,8 @@ def test_a_plot_says_years_and_small_numbers_and_which_rows_it_leaves_out(
         **ANSWER, "columns": [{"name": name, "type": type_} for name, type_ in columns],
         "rows": [*rows, {**rows[-1], "rate": 0.0031}],
     }  # fmt: skip
-    sign_in(browser, address, "analyst", "reader")
-    browser.get(f"{address}/query")
-    browser.find_element("id", "sql").send_keys("SELECT 1")
-    browser.find_element("css selector", "main form button").click()
-    wait_for("the plot", lambda: browser.find_elements("css selector", "canvas") or None, 30)
+    canvas = plotted(browser, address)
 
-    canvas = browser.find_element("css selector", "canvas")
     assert canvas.get_attribute("aria-label") == "By month: north from 0.0004 to 0.0048"
     note = browser.find_element("css selector", ".result-plot .age").text
     assert "Not drawn, for another row has the place on the line: 1." in note

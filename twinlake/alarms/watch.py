@@ -47,15 +47,13 @@ KEPT_EVERY_S = 10.0
 """What has grown is known of the last ten minutes, by counts that are kept so often."""
 AGAIN_S = (2.0, 5.0, 15.0, 60.0)
 """A receiver that has not accepted is tried again after so long; then always after the last."""
+STARTING = ("waiting", "preparing", "starting", "not ready")
+"""States of a part that was not ready yet; "not ready" is all that one in a container has."""
 
 
 def book_file(settings: Settings) -> Path:
     """Where the alarms of a data directory are kept."""
     return settings.run_dir / BOOK
-
-
-STARTING = ("waiting", "preparing", "starting", "not ready")
-"""States of a part that was not ready yet; "not ready" is all that one in a container has."""
 
 
 class Watch:

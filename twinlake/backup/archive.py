@@ -116,9 +116,14 @@ class Archive:
             raise NotFoundError(
                 f"there is no backup {id}" if id else f"{self.folder} holds no whole backup",
                 f"there are {', '.join(known)}" if known else "none has been completed yet",
-                "`twinlake backups` lists them",
+                "`twinlake backup list` shows them",
             )  # fmt: skip
         return store.read_as(self._file(id), Backup)
+
+    def all(self) -> list[Backup]:
+        """The newest first; NotFoundError where there is no archive."""
+        self.refuse_none()
+        return [store.read_as(self._file(id), Backup) for id in self.ids()]
 
     def save(self, backup: Backup) -> None:
         """Only when all of its files are there: it counts from here on."""
@@ -136,15 +141,14 @@ class Archive:
 
     def known(self) -> dict[str, File]:
         """The data files of the newest backup, by their paths: what that lacks does not come back."""
-        newest = self.ids()[:1]
-        return {one.path: one for id in newest for one in self.load(id).files if one.is_data}
+        return {one.path: one for one in self.load().files if one.is_data} if self.ids() else {}
 
     def keep(self, many: int) -> list[str]:
         """Lets all but the newest ones go, with what none of the rest needs; which ones."""
         gone = self.ids()[many:]
         for id in gone:
             store.delete(self._file(id))
-        self._tidy([self.load(id) for id in self.ids()])
+        self._tidy(self.all())
         return gone
 
     def _tidy(self, backups: Sequence[Backup]) -> None:

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from twinlake.backup.archive import Archive, Backup
-from twinlake.backup.copying import summed
+from twinlake.backup.copying import counting, summed
 from twinlake.base.job import Run
-from twinlake.lake.storage import store
 
 MOST = 20
 """So many wrong files are named."""
@@ -34,14 +33,7 @@ class Checked:
 
 def check(archive: Archive, backup: Backup, run: Run) -> Checked:
     """Reads every file of it."""
-    done, wrong = 0, []
-
-    def moved(size: int) -> None:
-        nonlocal done
-        run.check_cancelled()
-        done += size
-        run.progress(done, backup.bytes, "bytes", "reading")
-
+    moved, wrong = counting(run, backup.bytes, "reading"), []
     for file in backup.files:
         place = archive.place(file)
         try:
@@ -55,8 +47,3 @@ def check(archive: Archive, backup: Backup, run: Run) -> Checked:
         id=backup.id, files=len(backup.files), bytes=backup.bytes, differing=len(wrong),
         wrong=tuple(wrong[:MOST]),
     )  # fmt: skip
-
-
-def is_stored(archive: Archive, backup: Backup) -> bool:
-    """Whether all of its files are there, by their names alone."""
-    return store.all_exist(archive.place(one) for one in backup.files)

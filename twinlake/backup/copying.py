@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 from twinlake.base.files import READABLE
+from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake.storage import store
 
@@ -33,29 +35,44 @@ def summed(file: Location, moved: Callable[[int], None]) -> tuple[int, str]:
         content = store.read(file)
         moved(len(content))
         return len(content), sha256(content).hexdigest()
-    found, size = sha256(), 0
     with file.open("rb") as stream:
-        while piece := stream.read(PIECE_BYTES):
-            found.update(piece)
-            size += len(piece)
-            moved(len(piece))
-    return size, found.hexdigest()
+        return _read(stream, moved)
+
+
+def counting(run: Run, total: int, words: str) -> Callable[[int], None]:
+    """To be called with the bytes of each piece: reports how many of `total` are done; CancelledError where
+    the run is to end."""
+    done = 0
+
+    def moved(size: int) -> None:
+        nonlocal done
+        run.check_cancelled()
+        done += size
+        run.progress(done, total, "bytes", words)
+
+    return moved
 
 
 def _in_pieces(source: Path, target: Path, moved: Callable[[int], None]) -> tuple[int, str]:
-    found, size = sha256(), 0
     unfinished = target.with_name(f".{target.name}.tmp")
     try:
         with source.open("rb") as content, unfinished.open("wb") as out:
-            while piece := content.read(PIECE_BYTES):
-                out.write(piece)
-                found.update(piece)
-                size += len(piece)
-                moved(len(piece))
+            found = _read(content, moved, out)
             out.flush()
             os.fchmod(out.fileno(), READABLE)
             os.fsync(out.fileno())
         unfinished.rename(target)
     finally:
         unfinished.unlink(missing_ok=True)
+    return found
+
+
+def _read(stream: IO[bytes], moved: Callable[[int], None], out: IO[bytes] | None = None) -> tuple[int, str]:
+    found, size = sha256(), 0
+    while piece := stream.read(PIECE_BYTES):
+        if out is not None:
+            out.write(piece)
+        found.update(piece)
+        size += len(piece)
+        moved(len(piece))
     return size, found.hexdigest()

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from twinlake.backup.archive import Archive, Backup, File
-from twinlake.backup.copying import copied
+from twinlake.backup.copying import copied, counting
 from twinlake.backup.snapshot import LAKE, below
 from twinlake.base.errors import DamagedError, UsageError
 from twinlake.base.job import Run
@@ -27,14 +27,7 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
     refuse_used(home, lake)
     formats.refuse_newer(archive.folder, formats.Known(id=backup.lake_id, format=backup.lake_format))
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished, done = lake.with_name(UNFINISHED), 0
-
-    def moved(size: int) -> None:
-        nonlocal done
-        run.check_cancelled()
-        done += size
-        run.progress(done, backup.bytes, "bytes", "copying")
-
+    unfinished, moved = lake.with_name(UNFINISHED), counting(run, backup.bytes, "copying")
     for file in sorted(backup.files, key=lambda one: one.path):
         part, _, rest = file.path.partition("/")
         target = below(unfinished, rest) if part == LAKE else below(home, file.path)

@@ -78,13 +78,11 @@ def _add_version(made: Snapshot, lake: Location, table: str, version: str) -> No
         definition = store.read(lake / "tables" / table / f"{version}.json")
     except FileNotFoundError:
         return
-    _add_table(made, lake, path)
+    found = Snapshot(small={f"{LAKE}/{path}.json": definition})
+    _add_table(found, lake, path)
     if store.exists(lake / "tables" / table / f"{version}.json"):
-        made.small[f"{LAKE}/{path}.json"] = definition
-        return
-    for kept in (made.small, made.data):
-        for name in [one for one in kept if one.startswith(f"{LAKE}/{path}/")]:
-            del kept[name]  # type: ignore[attr-defined]
+        made.small |= found.small
+        made.data |= found.data
 
 
 def _add_folder(made: Snapshot, lake: Location, name: str) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from twinlake.backup.archive import Archive, Backup, File
-from twinlake.backup.copying import copied
+from twinlake.backup.copying import copied, counting
 from twinlake.backup.snapshot import Snapshot, snapshot
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Run
@@ -61,14 +61,7 @@ def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run)
     fresh = {path: one for path, one in found.data.items() if not _is_there(known.get(path), one[1])}
     total = sum(size for _, size in fresh.values()) + sum(map(len, found.small.values()))
     files = [known[path] for path in found.data if path not in fresh]
-    done, new = 0, sum(size for _, size in fresh.values())
-
-    def moved(size: int) -> None:
-        nonlocal done
-        run.check_cancelled()
-        done += size
-        run.progress(done, total, "bytes", "copying")
-
+    new, moved = sum(size for _, size in fresh.values()), counting(run, total, "copying")
     for path, (place, size) in fresh.items():
         files.append(_data_file(archive, path, place, size, moved))
     for path, content in found.small.items():

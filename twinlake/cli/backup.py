@@ -73,9 +73,7 @@ def take_command(folder: FOLDER, keep: KEEP = None, as_json: AS_JSON = False) ->
 
 def list_command(folder: FOLDER, as_json: AS_JSON = False) -> None:
     """Show the backups in a folder, the newest first."""
-    archive = Archive(_place(folder))
-    archive.refuse_none()
-    found = [archive.load(id) for id in archive.ids()]
+    found = Archive(_place(folder)).all()
     if as_json:
         print_json([one.to_json() for one in found])
         return

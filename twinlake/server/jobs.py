@@ -100,7 +100,8 @@ class Jobs:
         try:
             plain = known.params.model_validate(dict(params)).model_dump(mode="json", by_alias=True)
         except ValidationError as error:
-            raise UsageError(f"the parameters of {kind} are wrong", _faults(error), "correct them") from error
+            why = faults_text(error.errors(), "params")
+            raise UsageError(f"the parameters of {kind} are wrong", why, "correct them") from error
         _refuse_untold(kind, plain)
         with self._changed:
             before = self._store.with_key(key) if key else None
@@ -368,10 +369,6 @@ def _refuse_untold(kind: str, params: dict[str, Any]) -> None:
         json.dumps(params, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"the parameters of {kind} are wrong", str(error), "send valid Unicode") from error
-
-
-def _faults(error: ValidationError) -> str:
-    return faults_text(error.errors(), "params")
 
 
 Handler = Callable[[OpenLake, Any, Run], Result | Failed]

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from twinlake.base.errors import FullDiskError
+from twinlake.base.errors import FullDiskError, faults_text
 from twinlake.base.location import Location, Remote, Stat
 from twinlake.lake.storage.damage import damaged
 from twinlake.lake.storage.local_store import LocalStore
@@ -135,8 +135,7 @@ def read_as(file: Location, shape: type[T], older: Mapping[str, Any] = {}) -> T:
         text = json.dumps({**older, **found} if isinstance(found, dict) else found)
         made: T = _adapter(cast("Any", shape)).validate_json(text, strict=True)
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
-        raise damaged(file, "; ".join(faults)[:500], "what the lake server wrote") from error
+        raise damaged(file, faults_text(error.errors(), "it")[:500], "what the lake server wrote") from error
     return made
 
 
