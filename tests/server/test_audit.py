@@ -12,10 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from twinlake.base.errors import FullDiskError
-from twinlake.base.job import Asker, Run
+from twinlake.base.job import Asker, Job, Run
 from twinlake.base.times import parse_moment, utc_now
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.audit_log import Act, AuditLog, read_acts
+from twinlake.lake.catalog.plans import Change, Plan, Plans
+from twinlake.lake.catalog.release_log import Release, commit
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
 from twinlake.server.job_models import Params
@@ -177,3 +179,48 @@ def test_who_cancels_a_query_is_written_down_and_read_by_others(server: Server, 
     assert server.audit.open() == []
     for wrong in ({"endpoint": "ftp"}, {"user": ""}, {"by": ""}):
         assert web.post("/audit/queries/1", json={**asked, **wrong}).status_code == 400
+
+
+def test_what_switches_tables_names_them(tmp_path: Path) -> None:
+    tables = {"same": "v1", "sales": "v1", "gone": "v1"}
+    for number, of_it in enumerate((tables, {"same": "v1", "sales": "v2", "added": "v1"}), 1):
+        commit(tmp_path, Release(
+            number=number, kind="initial" if number == 1 else "promote", tables=of_it,
+            created_at="2026-01-31T11:00:00Z", approved_by="anna",
+        ))  # fmt: skip
+    changes = [
+        Change(table=table, action=action, fingerprint=None)  # type: ignore[arg-type]
+        for table, action in [
+            ("same", "unchanged"), ("sales", "changed"), ("added", "new"), ("gone", "removed"),
+            ("other", "left out"),
+        ]
+    ]  # fmt: skip
+    plan = Plan(id="c" * 12, release_before=1, changes=tuple(changes), definitions={}, created_at="")
+    Plans(tmp_path).save(plan)
+    log = AuditLog(tmp_path)
+    asked = {
+        "promote": {"plan": plan.id}, "rollback": {"to": None}, "plan": {"tables": ["sales"]},
+        "reject": {"plan": "d" * 12}, "replay": {"topic": "orders"},
+    }  # fmt: skip
+    for kind, params in asked.items():
+        log.asked(Job(id=kind, kind=kind, params=params), ANNA, "2026-01-31T12:00:00Z")
+
+    about = {act.act: act.about for act in read_acts(tmp_path)}
+
+    assert about == {
+        "promote": ("sales", "added", "gone"), "rollback": ("added", "gone", "sales"), "plan": ("sales",),
+        "reject": (), "replay": ("orders",),
+    }  # fmt: skip
+
+
+def test_a_changed_user_is_written_down(server: Server, tmp_path: Path) -> None:
+    app = build_app(server, "secret", lambda: parse_moment("2026-01-31T12:00:00Z"))
+    web = TestClient(app, headers={"Authorization": "Bearer secret"})
+    asked = {"user": "ben", "change": "role", "role": "operator", "by": "olga", "via": "cli"}
+    assert web.post("/audit/users", json=asked).status_code == 200
+
+    (act,) = read_acts(tmp_path)
+    assert (act.act, act.who, act.via, act.outcome) == ("users", "olga", "cli", "asked for")
+    assert act.what == {"change": "role", "user": "ben", "role": "operator"}
+    for wrong in ({"change": "rename"}, {"user": ""}, {"role": "king"}, {"password": "x"}):
+        assert web.post("/audit/users", json={**asked, **wrong}).status_code == 400

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +31,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{2,}:[0-9a-f]{2,}(:[a-z]+)?")
 _NOBODY = hashed("", secrets.token_urlsafe(24))
 """What a password of an unknown user is compared with: it takes as long."""
+
+
+Note = Callable[[], None]
+"""Called once a change is known to be possible, before it is made."""
+
+
+def unnoted() -> None:
+    """A change that nobody has to hear of before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +93,7 @@ def admitted(file: Path, name: str, password: str) -> User | None:
     return user if user and matches else None
 
 
-def add(file: Path, name: str, role: str) -> str:
+def add(file: Path, name: str, role: str, note: Note = unnoted) -> str:
     """A new user's password, which is nowhere else; UsageError for a name or role that cannot be, or is
     there."""
     if not can_be_name(name):
@@ -95,7 +103,7 @@ def add(file: Path, name: str, role: str) -> str:
             "choose another name",
         )
     _known_role(role)
-    with _changing(file) as users:
+    with _changing(file, note) as users:
         if name in users:
             raise UsageError(
                 f"there is a user {name} already", f"with the role {users[name].role}",
@@ -106,23 +114,23 @@ def add(file: Path, name: str, role: str) -> str:
     return password
 
 
-def new_password(file: Path, name: str) -> str:
+def new_password(file: Path, name: str, note: Note = unnoted) -> str:
     """Another password of a user; what was signed in with the one of before is signed out."""
-    with _changing(file) as users:
+    with _changing(file, note) as users:
         users[name], password = _made(name, _known(users, name).role)
     return password
 
 
-def set_role(file: Path, name: str, role: str) -> None:
+def set_role(file: Path, name: str, role: str, note: Note = unnoted) -> None:
     """From the next request on."""
     _known_role(role)
-    with _changing(file) as users:
+    with _changing(file, note) as users:
         users[name] = replace(_known(users, name), role=role)
 
 
-def remove(file: Path, name: str) -> None:
+def remove(file: Path, name: str, note: Note = unnoted) -> None:
     """Signed out with the next request."""
-    with _changing(file) as users:
+    with _changing(file, note) as users:
         _known(users, name)
         del users[name]
 
@@ -153,13 +161,14 @@ def _with(name: str, role: str, password: str) -> User:
 
 
 @contextmanager
-def _changing(file: Path) -> Iterator[dict[str, User]]:
+def _changing(file: Path, note: Note = unnoted) -> Iterator[dict[str, User]]:
     """The users, written as a whole afterwards where they differ; one at a time."""
     with alone(file.with_name(".users.lock")):
         users = load(file)
         before = dict(users)
         yield users
         if users != before:
+            note()
             replace_file(file, "".join(user.written() for user in users.values()))
 
 

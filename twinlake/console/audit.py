@@ -33,12 +33,18 @@ def routes(console: Console) -> list[Route]:
 
 
 def _fits(act: dict[str, Any], wanted: dict[str, str]) -> bool:
-    what = act["what"]
-    about = (what.get("table"), what.get("topic"), what.get("name"))
-    of = {"who": (act["who"],), "act": (act["act"],), "table": about}
+    of = {"who": (act["who"],), "act": (act["act"],), "table": act["about"]}
     return all(not value or value in of[name] for name, value in wanted.items())
 
 
 def _about(act: dict[str, Any]) -> str:
     """What it was about, in one line."""
-    return ", ".join(f"{name}={value}" for name, value in act["what"].items())
+    return ", ".join(f"{name}={_shown(value)}" for name, value in act["what"].items())
+
+
+def _shown(value: Any) -> str:
+    return (
+        ", ".join(value)
+        if isinstance(value, list) and all(isinstance(one, str) for one in value)
+        else str(value)
+    )

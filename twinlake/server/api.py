@@ -78,6 +78,14 @@ class CancelledQuery(Asked):
     sql: str = Field(max_length=LONGEST_SQL)
 
 
+class ChangedUser(Asked):
+    """What `twinlake users` is about to do."""
+
+    user: Person
+    change: Literal["add", "remove", "role", "password"]
+    role: Literal["analyst", "operator", "admin"] | None = None
+
+
 def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
@@ -151,6 +159,13 @@ def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
         of = {"user": asked.user, "endpoint": asked.endpoint, "sql": asked.sql}
         server.audit.query_cancelled(id, of, asked.asker(), format_moment(now()))
         return {"id": id}
+
+    @app.post("/audit/users")
+    def user_changed(asked: ChangedUser) -> dict[str, Any]:
+        """Writes down that somebody changes the users; the command, which does it, looks for it."""
+        of = asked.model_dump(include={"change", "user", "role"}, exclude_none=True)
+        server.audit.users_changed(of, asked.asker(), format_moment(now()))
+        return of
 
     read_routes.install(app, lambda: server.lake)
     return app

@@ -112,6 +112,11 @@ class LakeClient:
         of = {name: query[name] for name in ("user", "endpoint", "sql")}
         self._ask("POST", f"/audit/queries/{_checked(query['id'])}", json={**of, **self._who(asker)})
 
+    def user_changed(self, user: str, change: str, role: str | None = None) -> None:
+        """Has it written down that a user is changed."""
+        of = {"user": user, "change": change, **({"role": role} if role else {})}
+        self._ask("POST", "/audit/users", json={**of, **self._who(None)})
+
     def cancel(self, id: str, asker: Asker | None = None) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
 

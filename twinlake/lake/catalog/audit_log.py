@@ -12,11 +12,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import pyarrow as pa
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import NOBODY, Asker, Job
 from twinlake.base.location import Location
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.plans import STAYS, Plans
 from twinlake.lake.delta import data_file, delta
 from twinlake.lake.delta.ledger import Ledger, Row
 from twinlake.lake.delta.table_state import TableState
@@ -42,7 +46,11 @@ DECIDES = ("repair", "unwitnessed")
 CANCEL = "cancel"
 QUERY = "query"
 """What is cancelled where that is no job: `job` is then the query's id."""
+USERS = "users"
+"""The act of who changes the users: it is no job."""
 ABOUT = ("table", "topic", "name")
+SWITCHED = "tables"
+"""In `what` of an act on a plan, or on the live release: the tables that it would change."""
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
 _NAMES_WHO = ("approved_by", "rejected_by", "by", "reasons_by")
@@ -70,11 +78,13 @@ class Act:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """The names of the table, topic or changelog that it was about."""
-        return tuple(self.what[name] for name in ABOUT if isinstance(self.what.get(name), str))
+        """The names of the tables, the topic or the changelog that it was about."""
+        named = [self.what[name] for name in ABOUT if isinstance(self.what.get(name), str)]
+        tables = self.what.get(SWITCHED)
+        return (*named, *(tables if isinstance(tables, list) else ()))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "about": list(self.about)}
 
 
 def is_act(kind: str, params: Mapping[str, Any]) -> bool:
@@ -88,6 +98,7 @@ class AuditLog:
     """Safe between threads; one process writes it, the one that holds the lake's lock."""
 
     def __init__(self, lake: Location) -> None:
+        self._lake = lake
         self._ledger = Ledger(lake / FOLDER, SCHEMA)
         self._lock = threading.Lock()
         rows = self._ledger.rows()
@@ -99,6 +110,8 @@ class AuditLog:
         """Somebody asks for this job; on return it is written down. FullDiskError where there is no room."""
         named = next((job.params[name] for name in _NAMES_WHO if job.params.get(name)), UNNAMED)
         what = {name: _short(value) for name, value in job.params.items() if value not in (None, False, [])}
+        if SWITCHED not in what and (tables := self._switched(job)):
+            what[SWITCHED] = tables
         self._ask(Act(
             at=at, act=job.kind, who=asker.by or named, via=asker.via,
             why=asker.why or job.params.get("reason"), what=what, job=job.id, attempt=job.attempt,
@@ -119,6 +132,13 @@ class AuditLog:
         self._ask(Act(
             at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=id,
             outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def users_changed(self, what: Mapping[str, Any], asker: Asker, at: str) -> None:
+        """Somebody adds, removes or changes a user; `what` says which. As `query_cancelled`."""
+        self._ask(Act(
+            at=at, act=USERS, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=dict(what),
+            job=uuid4().hex[:12], outcome="asked for", ended_at=at,
         ))  # fmt: skip
 
     def ended(self, job: Job) -> None:
@@ -154,6 +174,20 @@ class AuditLog:
         """Now and then one file in place of many; every entry stays."""
         with self._lock:
             self._ledger.compact()
+
+    def _switched(self, job: Job) -> list[str]:
+        """The tables that a plan, or going back to an earlier release, changes for readers; none where that
+        cannot be known, which the job itself will say."""
+        try:
+            if plan := job.params.get("plan"):
+                return [one.table for one in Plans(self._lake).load(plan).changes if one.action not in STAYS]
+            if job.kind == "rollback":
+                history = release_log.releases(self._lake)
+                now, then = history[-1].tables, release_log.rollback_target(history, job.params["to"]).tables
+                return sorted(one for one in now.keys() | then.keys() if now.get(one) != then.get(one))
+        except (TwinlakeError, OSError, IndexError):
+            pass
+        return []
 
     def _ask(self, act: Act) -> None:
         with self._lock:
