@@ -9,7 +9,7 @@ import typer
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
-from twinlake.lake.catalog.version import batches_text
+from twinlake.server import outcomes
 from twinlake.server.job_models import RebuildParams, VerifyParams
 
 SHOWN = 10
@@ -35,30 +35,22 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
     client = lake_client()
     job = follow(client, client.submit(kind, params, key))
     result = job.result or job.succeeded()
-    is_empty = _is_empty(params, result)
+    is_empty = outcomes.is_empty(params, result)
     if as_json:
         print_json({"job": job.id, "state": job.state, **result})
     elif is_empty:
-        say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
+        say(outcomes.nothing(kind, result))
     else:
         _show(kind, result, is_live="version" not in params)
     if not result["equal"] or result["disputed"] or is_empty:
         raise typer.Exit(1)
 
 
-def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
-    """Whether a range was given in which nothing lies: most probably it was not the one that was meant."""
-    return bool(not result["rows_compared"] and (params.get("from") or params.get("to")))
-
-
 def _show(kind: str, result: dict[str, Any], is_live: bool) -> None:
-    place = batches_text(result["position"])
-    verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
-    name = f"{result['table']} {result['version']}"
     if not result["due"]:
-        say(f"{name}: nothing is pending; this is its newest certificate")
-    compared = f"{result['rows_compared']:,} rows compared"
-    say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
+        say(f"{result['table']} {result['version']}: nothing is pending; this is its newest certificate")
+    before, verdict, after = outcomes.certified(result)
+    say(f"{before} ", (verdict, "green" if result["equal"] else "bold red"), f" {after}")
     if proof := result.get("proof"):
         from twinlake.lake.catalog.disputed import lines
         from twinlake.lake.catalog.witnessed import Witnessed

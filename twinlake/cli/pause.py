@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client, named
 from twinlake.cli.output import print_json, say
 from twinlake.lake.catalog.paused import what
-from twinlake.lake.catalog.version import batches_text
 from twinlake.server.job_models import PauseParams, ResumeParams
 
 NAME = Annotated[str, typer.Argument(help="{about}")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
@@ -15,7 +16,14 @@ from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
+from twinlake.server.outcomes import outcome
 
+ROWS = {
+    "samples": "the page of the plan", "rows": "the page of the plan",
+    "differences": "`twinlake verify`", "repaired": "`twinlake verify`",
+}  # fmt: skip
+"""Where in a result rows of tables are, and who shows them."""
+PAGES = {"table": "tables", "topic": "topics", "plan": "plans", "release": "releases"}
 journal = structlog.get_logger(__name__)
 
 
@@ -39,7 +47,10 @@ def routes(console: Console) -> list[Route]:
 
     async def job(request: Request, session: Session) -> Response:
         found = await console.asked(lambda: console.client().job(request.path_params["id"]))
-        return console.page("job", session, active="jobs", job=found, result=shown(found), seconds=seconds)
+        return console.page(
+            "job", session, active="jobs", job=found, result=shown(found), seconds=seconds,
+            outcome=outcome(found), leads=leads(found),
+        )  # fmt: skip
 
     async def cancel(request: Request, session: Session) -> Response:
         id = request.path_params["id"]
@@ -64,8 +75,7 @@ def routes(console: Console) -> list[Route]:
 
 
 def shown(job: Job) -> dict[str, Any] | None:
-    """The result, without the rows of a comparison or a gate: its plan's page reads them by the login of who
-    looks."""
+    """The result without rows of tables: pages read those by the login of who looks."""
     found: dict[str, Any] | None = _without_rows(job.result)
     return found
 
@@ -76,11 +86,24 @@ def _without_rows(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: f"{len(one)} rows, which the page of the plan shows"
-        if name in ("samples", "rows") and isinstance(one, list) and one
+        name: f"{len(one)} rows, which {ROWS[name]} shows"
+        if name in ROWS and isinstance(one, list) and one
         else _without_rows(one)
         for name, one in value.items()
     }
+
+
+def leads(job: Job) -> dict[str, str]:
+    """Title and path of the pages of what it was about."""
+    named = {**job.params, **({"release": job.result["release"]} if "release" in (job.result or {}) else {})}
+    found = {
+        f"{name} {named[name]}": f"/{folder}/{quote(str(named[name]), safe='')}"
+        for name, folder in PAGES.items()
+        if named.get(name)
+    }
+    if job.kind == "replay" and job.params.get("topic"):
+        found["its quarantine"] = f"/topics/{quote(job.params['topic'], safe='')}/quarantine"
+    return found
 
 
 def about(job: Job) -> str:
