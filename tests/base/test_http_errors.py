@@ -23,7 +23,9 @@ SLOW_S = 3.0
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Of a server that answers after a while."""
     monkeypatch.setattr(http_errors, "HEAD_S", 0.5)
+    monkeypatch.setattr(http_errors, "BODY_S", 1.0)
     app, port = FastAPI(), free_port()
+    app.add_middleware(http_errors.LimitedBody, most=1_000)
 
     @app.get("/")
     async def slow() -> str:
@@ -54,6 +56,15 @@ def test_who_sends_it_drop_by_drop_is_cut_off(port: int) -> None:
         while time.monotonic() < until:
             client.sendall(b"X: y\r\n")
             time.sleep(0.1)
+
+
+def test_who_does_not_send_the_body_is_told_and_cut_off(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900\r\n\r\n" + b"x" * 899)
+
+        told = client.makefile("rb").read()
+
+    assert told.startswith(b"HTTP/1.1 408") and b"its body has not come within 1 s" in told
 
 
 def test_who_waits_for_an_answer_gets_it(port: int) -> None:

@@ -17,6 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from twinlake.base.errors import TwinlakeError, UsageError, malformed, refused
 
 HEAD_S = 10.0
+BODY_S = 30.0
+"""So long the body of a request may take."""
 
 
 def error_response(status: int, error: TwinlakeError) -> JSONResponse:
@@ -48,28 +50,41 @@ def install(app: FastAPI, status_of: Callable[[TwinlakeError], int], remedy: str
 
 
 class LimitedBody:
-    """Refuses a body longer than so many bytes while it comes in, whatever length the client stated."""
+    """Refuses a body longer than so many bytes while it comes in, whatever length the client stated, and one
+    that has not come within BODY_S: what has come of it is kept meanwhile."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int | Callable[[Scope], int]) -> None:
         self._app = app
-        self._most = most
+        self._most = most if callable(most) else lambda scope: most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = []
-        had = 0
-        while scope["type"] == "http" and (not messages or messages[-1].get("more_body", False)):
-            messages.append(await receive())
-            had += len(messages[-1].get("body", b""))
-            if had > self._most:
-                error = UsageError(
-                    "the request is too large", f"the limit is {self._most} bytes", "send less"
-                )
-                return await error_response(413, error)(scope, receive, send)
+        if scope["type"] == "http":
+            try:
+                async with asyncio.timeout(BODY_S):
+                    refused = await self._received(receive, messages, self._most(scope))
+            except TimeoutError:
+                why = f"its body has not come within {BODY_S:g} s"
+                refused = error_response(408, UsageError("the request is too slow", why, "send it again"))
+            if refused is not None:
+                refused.headers["Connection"] = "close"  # what comes of it is no request
+                return await refused(scope, receive, send)
 
         async def again() -> Message:
             return messages.pop(0) if messages else await receive()
 
         await self._app(scope, again, send)
+
+    async def _received(self, receive: Receive, messages: list[Message], most: int) -> JSONResponse | None:
+        """Fills `messages`, to the last one of the body; the answer where there are too many bytes."""
+        had = 0
+        while not messages or messages[-1].get("more_body", False):
+            messages.append(await receive())
+            had += len(messages[-1].get("body", b""))
+            if had > most:
+                error = UsageError("the request is too large", f"the limit is {most} bytes", "send less")
+                return error_response(413, error)
+        return None
 
 
 class Protocol(H11Protocol):

@@ -23,6 +23,8 @@ from twinlake.console.guard import Guard
 from twinlake.console.metrics import Counted
 
 LARGEST_BODY = 1 << 20
+LARGEST_UNKNOWN = 1 << 14
+"""Of who is not signed in."""
 
 
 class Static(StaticFiles):
@@ -56,6 +58,10 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         page.status_code = 500
         return page
 
+    def most(scope: Scope) -> int:
+        is_known = console.session(Request(scope), is_use=False) is not None
+        return LARGEST_BODY if is_known else LARGEST_UNKNOWN
+
     routes: list[Route | Mount] = [
         Route("/health", health, methods=["GET"]),
         Mount("/static", Static(packages=[("twinlake.console", "static")])),
@@ -68,7 +74,7 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         middleware=[
             Middleware(Counted, routes=routes, requests=console.metrics.requests),
             Middleware(Guard, names=(*LOOPBACK_NAMES, *names), is_tls=console.is_tls),
-            Middleware(LimitedBody, most=LARGEST_BODY),
+            Middleware(LimitedBody, most=most),
         ],
         exception_handlers={HTTPException: not_served, Exception: unexpected},
     )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -38,7 +39,7 @@ def routes(console: Console) -> list[Route]:
             answer = await sent(lambda: statement.rows(console.settings, session, asked), session)
         except TwinlakeError as error:
             return page(session, asked, status_of(error), error=error)
-        return page(session, asked, answer=answer)
+        return await run_in_threadpool(lambda: page(session, asked, answer=answer))
 
     def download(ending: str, form: Form) -> Callable[[Request, Session], Awaitable[Response]]:
         async def send(request: Request, session: Session) -> Response:

@@ -49,9 +49,10 @@ def routes(console: Console) -> list[Route]:
             )
         except TwinlakeError as failed:
             error, status = failed, status_of(failed)
-        return console.page(
-            "quarantine", session, status, active="", topic=found, held=held, error=error, meaning=meaning
-        )
+        return await console.large_page(
+            "quarantine", session, status=status, active="", topic=found, held=held, error=error,
+            meaning=meaning,
+        )  # fmt: skip
 
     return [
         Route("/topics/{name}", console.signed_in(topic), methods=["GET"]),
