@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.base.passwords import hashed
 from twinlake.config import users
 
 
@@ -59,7 +58,15 @@ def test_what_is_there_or_not_there_is_said(tmp_path: Path) -> None:
         users.remove(file, "eve")
 
 
-BROKEN = ["mallory", "a:1:zz:ff:admin", "a:1:ff:ff:root", "a::ff:ff", "", "a:1:ff:ff:"]
+SALT, HASH = 32 * "f", 64 * "f"
+ODD = [
+    (32 * "z", HASH, "admin"),
+    (SALT, HASH, "root"),
+    (SALT, HASH, ""),
+    ("ff", HASH, "admin"),
+    (SALT, "ff", "admin"),
+]
+BROKEN = ["mallory", "", *(f"a:1:{salt}:{hash_}:{role}" for salt, hash_, role in ODD)]
 
 
 @pytest.mark.parametrize("line", BROKEN)
@@ -72,14 +79,14 @@ def test_a_file_with_a_line_that_is_none_of_ours_admits_nobody(tmp_path: Path, l
         users.admitted(file, "ann", password)
 
 
-def test_a_line_without_a_role_reads(tmp_path: Path) -> None:
-    """As the SQL server's tests, and files of before, have it."""
+def test_what_is_left_of_a_cut_file_admits_nobody(tmp_path: Path) -> None:
     file = tmp_path / "users"
-    file.write_text(hashed("ann", "secret"))
-
-    found = users.admitted(file, "ann", "secret")
-
-    assert found is not None and found.role == "analyst"
+    password = users.add(file, "ann", "operator")
+    whole = file.read_text()
+    for left in (whole[: whole.rindex(":")], whole[: whole.rindex(":") - 40] + ":operator\n", whole * 2):
+        file.write_text(left)
+        with pytest.raises(UsageError, match=r"line [12] has"):
+            users.admitted(file, "ann", password)
 
 
 def test_the_first_admin_is_made_with_the_file_alone_and_the_reader_whenever_it_is_missing(

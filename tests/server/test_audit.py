@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +211,30 @@ def test_what_switches_tables_names_them(tmp_path: Path) -> None:
         "promote": ("sales", "added", "gone"), "rollback": ("added", "gone", "sales"), "plan": ("sales",),
         "reject": (), "replay": ("orders",),
     }  # fmt: skip
+
+
+def test_a_switch_that_a_kill_interrupted_names_the_release_that_it_had_made(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    made, lost = (Job(id=id, kind="rollback", params={"to": None}) for id in ("j1", "j2"))
+    for job in (made, lost):
+        log.asked(job, ANNA, "2026-01-31T12:00:00Z")
+    commit(tmp_path, Release(
+        number=1, kind="rollback", tables={"sales": "v1"}, created_at="2026-01-31T12:00:01Z",
+        approved_by="anna", job="j1",
+    ))  # fmt: skip
+    for job in (made, lost):
+        log.ended(replace(job, state="interrupted", ended_at="2026-01-31T12:01:00Z"))
+
+    assert {act.job: act.outcome for act in log.acts()} == {
+        "j1": "interrupted; release 1 is made by it", "j2": "interrupted",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [" ", "\n", "a\u202eb", ""])
+def test_what_is_nobody_s_name_asks_for_nothing(server: Server, by: str) -> None:
+    web = TestClient(build_app(server, "secret"), headers={"Authorization": "Bearer secret"})
+    asked = {"kind": "replay", "params": {"topic": "orders"}, "by": by}
+    assert web.post("/jobs", json=asked).status_code == 400 and server.audit.acts() == []
 
 
 def test_a_changed_user_is_written_down(server: Server, tmp_path: Path) -> None:

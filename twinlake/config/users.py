@@ -28,7 +28,8 @@ ROLES = {
 """Each with what it may do."""
 ACTING = (OPERATOR, ADMIN)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-_LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{2,}:[0-9a-f]{2,}(:[a-z]+)?")
+_LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:[a-z]+")
+"""`Passwords.java` has the same form: a hash that was cut is none."""
 _NOBODY = hashed("", secrets.token_urlsafe(24))
 """What a password of an unknown user is compared with: it takes as long."""
 
@@ -76,10 +77,11 @@ def load(file: Path) -> dict[str, User]:
     for number, text in enumerate(lines, 1):
         if not _LINE.fullmatch(text):
             raise _unreadable(file, f"line {number} has not the form user:iterations:salt:hash:role")
-        name, iterations, salt, hash_, *role = text.split(":")
-        of_user = User(
-            name=name, role=role[0] if role else ANALYST, line=":".join((name, iterations, salt, hash_))
-        )
+        line, _, role = text.rpartition(":")
+        name = line.split(":")[0]
+        of_user = User(name=name, role=role, line=line)
+        if name in found:
+            raise _unreadable(file, f"line {number} has the name {name}, as one before")
         if of_user.role not in ROLES:
             raise _unreadable(file, f"line {number} has the unknown role {of_user.role}")
         found[name] = of_user

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import UsageError, visible
 from twinlake.base.strict import Plain
 from twinlake.base.times import parse_moment
 
@@ -23,6 +23,12 @@ def _moment(text: str) -> str:
     return text
 
 
+def _person(text: str) -> str:
+    if not text.strip() or visible(text) != text:
+        raise ValueError(f"{visible(text)!r} is nobody's name: it is blank, or has control characters")
+    return text
+
+
 def _refuse_empty(start: str | None, end: str | None) -> None:
     if start is not None and end is not None and parse_moment(start) >= parse_moment(end):
         raise ValueError(f"the range {start} to {end} is empty; let the end be after the start")
@@ -30,7 +36,7 @@ def _refuse_empty(start: str | None, end: str | None) -> None:
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 """Of a table, a version, a topic, a plan: what it names is looked up by whoever acts on it."""
-Person = Annotated[str, Field(min_length=1, max_length=200)]
+Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_person)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 

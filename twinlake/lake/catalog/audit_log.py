@@ -39,7 +39,7 @@ ACTS = frozenset(
      "resume", "retire", "rollback", "verify"}
 )  # fmt: skip
 """The kinds of jobs that are acts of somebody; others only look, or clean up."""
-ROUTINE = ("due", "check")
+ROUTINE, LOOKS = "due", "check"
 """With these a job is what the schedule does by itself, or only says what would be done."""
 DECIDES = ("repair", "unwitnessed")
 """With these it changes what readers see, or what a gate lets pass, whatever else it is."""
@@ -48,6 +48,7 @@ QUERY = "query"
 """What is cancelled where that is no job: `job` is then the query's id."""
 USERS = "users"
 """The act of who changes the users: it is no job."""
+SWITCHES = ("promote", "rollback")
 ABOUT = ("table", "topic", "name")
 SWITCHED = "tables"
 """In `what` of an act on a plan, or on the live release: the tables that it would change."""
@@ -87,11 +88,13 @@ class Act:
         return {**asdict(self), "about": list(self.about)}
 
 
-def is_act(kind: str, params: Mapping[str, Any]) -> bool:
-    """Whether somebody answers for such a job."""
+def is_act(kind: str, params: Mapping[str, Any], asker: Asker = NOBODY) -> bool:
+    """Whether somebody answers for such a job: what is due is asked for by the schedule, or by a person."""
     if any(params.get(name) for name in DECIDES):
         return True
-    return kind in ACTS and not any(params.get(name) for name in ROUTINE)
+    if params.get(ROUTINE) and (asker.via == "airflow" or asker.by is None):
+        return False
+    return kind in ACTS and not params.get(LOOKS)
 
 
 class AuditLog:
@@ -149,6 +152,8 @@ class AuditLog:
                 return
             wrong = (job.error or {}).get("what")
             outcome = f"{job.state}: {wrong}" if wrong and job.state == "failed" else job.state
+            if job.state == "interrupted" and act.act in SWITCHES and (made := self._released_by(job.id)):
+                outcome = f"{job.state}; release {made} is made by it"
             self._append("ended", replace(act, outcome=outcome, ended_at=job.ended_at))
             del self._open[job.id, job.attempt]
 
@@ -188,6 +193,14 @@ class AuditLog:
         except (TwinlakeError, OSError, IndexError):
             pass
         return []
+
+    def _released_by(self, job: str) -> int | None:
+        """The release that a job had committed before a kill; None where that cannot be known."""
+        try:
+            found = (one.number for one in release_log.releases(self._lake) if one.job == job)
+            return next(found, None)
+        except (TwinlakeError, OSError):
+            return None
 
     def _ask(self, act: Act) -> None:
         with self._lock:

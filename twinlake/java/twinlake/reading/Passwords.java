@@ -6,7 +6,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
+import java.util.HashSet;
 import java.util.HexFormat;
+import java.util.Set;
+import java.util.regex.Pattern;
 import javax.crypto.SecretKeyFactory;
 import javax.crypto.spec.PBEKeySpec;
 import javax.security.sasl.AuthenticationException;
@@ -17,9 +20,12 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
  *
  * <p>It has a line for each user, {@code user:iterations:salt:hash:role}, salt and hash in hexadecimal; the hash is
  * PBKDF2 with HMAC-SHA-256 (RFC 8018). The password itself is nowhere in this process. `twinlake/config/users.py` writes
- * and reads the same. Of an unknown user the last line is computed, so that it takes as long.
+ * and reads the same. Of an unknown user the last line is computed, so that it takes as long. Where any line has another
+ * form, nobody gets in by what is left of the file.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
+  private static final Pattern LINE = Pattern.compile("[^:\\s]+:\\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:[a-z]+");
+
   /** Read once: a connection string can set system properties while a session opens. */
   private static final Path FILE = Path.of(System.getProperty("twinlake.passwords"));
 
@@ -28,10 +34,14 @@ public final class Passwords implements PasswdAuthenticationProvider {
     boolean fits;
     try {
       String[] line = {};
+      Set<String> names = new HashSet<>();
       for (String one : Files.readString(FILE, StandardCharsets.UTF_8).strip().split("\n")) {
-        line = one.split(":");
-        if (line[0].equals(user)) {
-          break;
+        String[] parts = one.split(":");
+        if (!LINE.matcher(one).matches() || !names.add(parts[0])) {
+          throw new IOException("a line of the users is not one: see `twinlake users list`");
+        }
+        if (line.length == 0 || !line[0].equals(user)) {
+          line = parts;
         }
       }
       byte[] expected = HexFormat.of().parseHex(line[3]);
