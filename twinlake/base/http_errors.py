@@ -66,6 +66,8 @@ class LimitedBody:
             except TimeoutError:
                 why = f"its body has not come within {BODY_S:g} s"
                 refused = error_response(408, UsageError("the request is too slow", why, "send it again"))
+            if messages and messages[-1]["type"] == "http.disconnect":
+                return  # nobody hears an answer
             if refused is not None:
                 refused.headers["Connection"] = "close"  # what comes of it is no request
                 return await refused(scope, receive, send)

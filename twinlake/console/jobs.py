@@ -95,7 +95,7 @@ def _without_rows(value: Any) -> Any:
 
 def leads(job: Job) -> dict[str, str]:
     """Title and path of the pages of what it was about."""
-    named = {**job.params, **({"release": job.result["release"]} if "release" in (job.result or {}) else {})}
+    named = {**job.params, "release": (job.result or {}).get("release")}
     found = {
         f"{name} {named[name]}": f"/{folder}/{quote(str(named[name]), safe='')}"
         for name, folder in PAGES.items()
