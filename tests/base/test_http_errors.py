@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from itertools import repeat
 
 import pytest
 import uvicorn
@@ -17,6 +18,8 @@ from twinlake.base import http_errors
 from twinlake.base.waiting import wait_for
 
 SLOW_S = 3.0
+closed = threading.Event()
+"""What an endless answer holds is free."""
 
 
 @pytest.fixture
@@ -31,6 +34,14 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     async def slow() -> str:
         await asyncio.sleep(SLOW_S)
         return "here"
+
+    @app.get("/endless")
+    async def endless() -> http_errors.Sent:
+        async def close() -> None:
+            closed.set()
+
+        closed.clear()
+        return http_errors.Sent(repeat(bytes(1 << 20)), close, 60.0, 1.0, "text/plain")
 
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http=http_errors.Protocol))
     serving = threading.Thread(target=server.run)
@@ -72,3 +83,14 @@ def test_who_waits_for_an_answer_gets_it(port: int) -> None:
         client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
 
         assert client.makefile("rb").read().endswith(b'"here"')
+
+
+@pytest.mark.parametrize("goes", [True, False], ids=["goes", "takes nothing"])
+def test_who_goes_or_takes_nothing_of_an_answer_holds_nothing(port: int, goes: bool) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(b"GET /endless HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert client.recv(1_000).startswith(b"HTTP/1.1 200") and not closed.is_set()
+        if goes:
+            client.close()
+
+        assert closed.wait(10)

@@ -166,6 +166,18 @@ def test_one_person_has_half_of_the_turns(console: Console) -> None:
     assert asyncio.run(console.statements.sent(lambda: "again", ann)) == "again"
 
 
+def test_a_file_leaves_its_turn_whatever_became_of_it(
+    signed_in: SignIn, sql: Answering, console: Console
+) -> None:
+    made = signed_in("analyst")
+    answers = []
+    for error in (None, UsageError("wrong"), BusyError("busy")):
+        sql.error = error
+        answers.append(made.send("/query.csv", "/query", sql="SELECT 1").status_code)
+
+    assert answers == [200, 400, 409] and console.statements._of_each["the-analyst"] == 0
+
+
 def test_a_csv_has_the_values_and_nothing_that_a_spreadsheet_runs(signed_in: SignIn, sql: Answering) -> None:
     answer = signed_in("analyst").send("/query.csv", "/query", sql="SELECT 1")
 

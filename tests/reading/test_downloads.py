@@ -30,7 +30,8 @@ def settings(sql: SqlServer, tmp_path: Path) -> Settings:
 
 
 def file(settings: Settings, ending: str, sql: str) -> bytes:
-    return b"".join(written(settings, READER, Asked(sql=sql), FORMS[ending]))
+    with written(settings, READER, Asked(sql=sql), FORMS[ending]) as made:
+        return made.read()
 
 
 def test_each_form_has_all_rows(settings: Settings) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from twinlake.base.errors import TwinlakeError, UsageError, malformed, refused
+
+journal = structlog.get_logger(__name__)
 
 HEAD_S = 10.0
 BODY_S = 30.0
@@ -87,6 +90,37 @@ class LimitedBody:
                 error = UsageError("the request is too large", f"the limit is {most} bytes", "send less")
                 return error_response(413, error)
         return None
+
+
+class Sent(StreamingResponse):
+    """A long answer on its way. A client that takes nothing of it for `slow_s`, or not all in `longest_s`, is
+    cut off: without the end of its body, which every client sees. `close` is awaited however it ended."""
+
+    def __init__(
+        self, pieces: Iterator[bytes], close: Callable[[], Awaitable[None]], longest_s: float, slow_s: float,
+        type_: str, headers: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(pieces, headers=headers, media_type=type_)
+        self._close = close
+        self._longest_s, self._slow_s = longest_s, slow_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._close()
+
+    async def stream_response(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with asyncio.timeout(self._longest_s):
+                async for piece in self.body_iterator:
+                    async with asyncio.timeout(self._slow_s):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            journal.warning("a client that takes its answer too slowly was cut off")
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class Protocol(H11Protocol):

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from twinlake.base.address import LOOPBACK_NAMES
-from twinlake.base.errors import TwinlakeError, refused
+from twinlake.base.errors import NotFoundError, TwinlakeError, refused
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.version import VERSION
 from twinlake.console import audit, home, jobs, plots, queries, query, releases, sign_in, tables, topics
@@ -46,6 +46,8 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
     async def not_served(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         found = refused(error.status_code, error.detail, request.method, request.url.path)
+        if error.status_code == 404 and request.method == "GET":
+            found = NotFoundError(f"there is no page {request.url.path}", "", "begin at Home")
         page = console.error(found, console.session(request))
         page.status_code = error.status_code
         return page

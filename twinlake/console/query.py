@@ -7,19 +7,23 @@ what somebody has seen and sent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
+from twinlake.base.http_errors import Sent
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
-from twinlake.console.downloads import FORMS, Form, written
+from twinlake.console.downloads import FORMS, LONGEST_S, Form, pieces, written
 from twinlake.console.sessions import Session
 from twinlake.console.statement import SHOWN, Asked, explained, own
 from twinlake.reading.facts_client import names as known_names
+from twinlake.reading.wire import SLOW_S
 
 
 def routes(console: Console) -> list[Route]:
@@ -44,12 +48,18 @@ def routes(console: Console) -> list[Route]:
     def download(ending: str, form: Form) -> Callable[[Request, Session], Awaitable[Response]]:
         async def send(request: Request, session: Session) -> Response:
             asked = Asked.of(request.state.form)
+            turn = AsyncExitStack()  # until the file is sent: it is on the disk so long
             try:
-                pieces = await sent(lambda: written(console.settings, session, asked, form), session)
-            except TwinlakeError as error:
+                await turn.enter_async_context(console.statements.turn(session))
+                write = partial(written, console.settings, session, asked, form)
+                file = turn.enter_context(await console.statements.asked(write, session))
+            except BaseException as error:
+                await turn.aclose()
+                if not isinstance(error, TwinlakeError):
+                    raise
                 return page(session, asked, status_of(error), error=error)
             headers = {"Content-Disposition": f'attachment; filename="twinlake.{ending}"'}
-            return StreamingResponse(pieces, headers=headers, media_type=form.media_type)
+            return Sent(pieces(file), turn.aclose, LONGEST_S, SLOW_S, form.media_type, headers)
 
         return send
 

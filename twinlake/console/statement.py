@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -103,26 +104,37 @@ class Statements:
         self._turns, self._metrics = asyncio.Semaphore(AT_ONCE), metrics
         self._of_each: Counter[str] = Counter()
 
-    async def sent(self, ask: Callable[[], T], session: Session) -> T:
-        """The answer; BusyError where too many are on their way, of this person or of all."""
+    @asynccontextmanager
+    async def turn(self, session: Session) -> AsyncIterator[None]:
+        """Within it this person has one; BusyError where too many do, of this person or of all."""
         name = session.user.name
+        if self._of_each[name] >= OF_ONE:
+            raise BusyError(
+                "the query was not started", f"{OF_ONE} of {name} are running",
+                "wait until one has ended, or cancel one: see What runs",
+            )  # fmt: skip
+        if self._turns.locked():
+            why = f"{AT_ONCE} others of this console are running"
+            raise BusyError("the query was not started", why, "ask again later")
+        self._of_each[name] += 1
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self._of_each[name] -= 1
+
+    async def asked(self, ask: Callable[[], T], session: Session) -> T:
+        """The answer, by who has a turn."""
         with self._metrics.statement():
-            if self._of_each[name] >= OF_ONE:
-                raise BusyError(
-                    "the query was not started", f"{OF_ONE} of {name} are running",
-                    "wait until one has ended, or cancel one: see What runs",
-                )  # fmt: skip
-            if self._turns.locked():
-                why = f"{AT_ONCE} others of this console are running"
-                raise BusyError("the query was not started", why, "ask again later")
-            self._of_each[name] += 1
             try:
-                async with self._turns:
-                    return await run_in_threadpool(ask)
+                return await run_in_threadpool(ask)
             except TwinlakeError as error:
                 raise explained(error, session) from error
-            finally:
-                self._of_each[name] -= 1
+
+    async def sent(self, ask: Callable[[], T], session: Session) -> T:
+        """The same in a turn of its own."""
+        async with self.turn(session):
+            return await self.asked(ask, session)
 
 
 def explained(error: TwinlakeError, session: Session) -> TwinlakeError:
