@@ -19,28 +19,28 @@ from twinlake.console.downloads import FORMS, written
 from twinlake.console.sessions import Session
 from twinlake.console.statement import Asked
 
-READER = Session(user=User(name="analyst", role="analyst", line=""), password=PASSWORD, began=0, used=0)
+SESSION = Session(user=User(name="analyst", role="analyst", line=""), password=PASSWORD, began=0, used=0)
 ROWS = 30_000
 
 
 @pytest.fixture
-def settings(sql: SqlServer, tmp_path: Path) -> Settings:
+def reader(sql: SqlServer, tmp_path: Path) -> Settings:
     sql.services.save(tmp_path / "services.json")
     return Settings(home=tmp_path)
 
 
-def file(settings: Settings, ending: str, sql: str) -> bytes:
-    with written(settings, READER, Asked(sql=sql), FORMS[ending]) as made:
+def file(reader: Settings, ending: str, sql: str) -> bytes:
+    with written(reader, SESSION, Asked(sql=sql), FORMS[ending]) as made:
         return made.read()
 
 
-def test_each_form_has_all_rows(settings: Settings) -> None:
+def test_each_form_has_all_rows(reader: Settings) -> None:
     asked = f"SELECT id, CAST(id AS DECIMAL(9, 2)) AS amount, array(id) AS ids FROM range({ROWS}) ORDER BY id"
     began = time.monotonic()
 
-    as_csv = list(csv.reader(io.StringIO(file(settings, "csv", asked).decode())))
-    as_parquet = parquet.read_table(io.BytesIO(file(settings, "parquet", asked)))
-    as_arrow = pa.ipc.open_file(io.BytesIO(file(settings, "arrow", asked))).read_all()
+    as_csv = list(csv.reader(io.StringIO(file(reader, "csv", asked).decode())))
+    as_parquet = parquet.read_table(io.BytesIO(file(reader, "parquet", asked)))
+    as_arrow = pa.ipc.open_file(io.BytesIO(file(reader, "arrow", asked))).read_all()
 
     assert as_csv[0] == ["id", "amount", "ids"] and len(as_csv) == ROWS + 1
     assert as_csv[-1][:2] == [str(ROWS - 1), f"{ROWS - 1}.00"]
@@ -51,6 +51,6 @@ def test_each_form_has_all_rows(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("ending", FORMS)
-def test_what_is_wrong_is_said_at_once(settings: Settings, ending: str) -> None:
+def test_what_is_wrong_is_said_at_once(reader: Settings, ending: str) -> None:
     with pytest.raises(UsageError, match="TABLE_OR_VIEW_NOT_FOUND"):
-        file(settings, ending, "SELECT * FROM nowhere")
+        file(reader, ending, "SELECT * FROM nowhere")
