@@ -15,7 +15,7 @@ from twinlake.base.strict import Plain
 from twinlake.base.times import parse_moment
 
 
-def _moment(text: str) -> str:
+def _time(text: str) -> str:
     try:
         parse_moment(text)
     except UsageError as error:
@@ -40,9 +40,9 @@ Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_per
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
-Moment = Annotated[Name, AfterValidator(_moment)]
-From = Annotated[Moment | None, Field(alias="from", description="first window start, RFC 3339")]
-To = Annotated[Moment | None, Field(alias="to", description="window starts before this, RFC 3339")]
+ATime = Annotated[Name, AfterValidator(_time)]
+From = Annotated[ATime | None, Field(alias="from", description="first window start, RFC 3339")]
+To = Annotated[ATime | None, Field(alias="to", description="window starts before this, RFC 3339")]
 Due = Annotated[
     bool,
     Field(description="what the DAG batch does: the windows with new records, and once a day all of history"),
