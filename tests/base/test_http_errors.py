@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from tests.broker import free_port
 from twinlake.base import http_errors
+from twinlake.base.long_answer import LongAnswer
 from twinlake.base.waiting import wait_for
 
 SLOW_S = 3.0
@@ -23,11 +24,11 @@ closed = threading.Event()
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Of a server that answers after a while."""
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
+    """One that answers after a while."""
     monkeypatch.setattr(http_errors, "HEAD_S", 0.5)
     monkeypatch.setattr(http_errors, "BODY_S", 1.0)
-    app, port = FastAPI(), free_port()
+    app = FastAPI()
     app.add_middleware(http_errors.LimitedBody, most=1_000)
 
     @app.get("/")
@@ -36,20 +37,26 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         return "here"
 
     @app.get("/endless")
-    async def endless() -> http_errors.Sent:
+    async def endless() -> LongAnswer:
         async def close() -> None:
             closed.set()
 
         closed.clear()
-        return http_errors.Sent(repeat(bytes(1 << 20)), close, 60.0, 1.0, "text/plain")
+        return LongAnswer(repeat(bytes(1 << 20)), close, 60.0, 1.0, "text/plain")
 
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, http=http_errors.Protocol))
+    config = uvicorn.Config(app, port=free_port(), log_config=None, http=http_errors.Protocol)
+    server = uvicorn.Server(config)
     serving = threading.Thread(target=server.run)
     serving.start()
     wait_for("the server", lambda: server.started or None, 30)
-    yield port
+    yield server
     server.should_exit = True
     serving.join()
+
+
+@pytest.fixture
+def port(server: uvicorn.Server) -> int:
+    return server.config.port
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127"], ids=["silent", "half"])
@@ -86,11 +93,13 @@ def test_who_waits_for_an_answer_gets_it(port: int) -> None:
 
 
 @pytest.mark.parametrize("goes", [True, False], ids=["goes", "takes nothing"])
-def test_who_goes_or_takes_nothing_of_an_answer_holds_nothing(port: int, goes: bool) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+def test_who_goes_or_takes_nothing_of_an_answer_holds_nothing(server: uvicorn.Server, goes: bool) -> None:
+    with socket.create_connection(("127.0.0.1", server.config.port), timeout=30) as client:
         client.sendall(b"GET /endless HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert client.recv(1_000).startswith(b"HTTP/1.1 200") and not closed.is_set()
         if goes:
             client.close()
 
         assert closed.wait(10)
+        # although much of it waits to be sent
+        wait_for("the end of the connection", lambda: not server.server_state.connections or None, 10)

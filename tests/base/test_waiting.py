@@ -10,7 +10,7 @@ import pytest
 
 from twinlake.base.errors import TimedOutError
 from twinlake.base.job import CancelledError, Run
-from twinlake.base.waiting import answer, asked_again, holding, wait_for
+from twinlake.base.waiting import answer, holding, wait_for, wait_for_answer
 
 
 def test_the_first_answer_that_is_not_none_is_returned() -> None:
@@ -108,4 +108,4 @@ def test_whose_every_answer_is_one_is_asked_until_there_is_one() -> None:
         if one is not None:
             raise one
 
-    assert asked_again("it", ask, 5, every_s=0.01, unready=(ConnectionError,)) is None
+    assert wait_for_answer("it", ask, 5, every_s=0.01, unready=(ConnectionError,)) is None

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.errors import FullDiskError, UnreachableError, UsageError
 from twinlake.base.job import Asker
 from twinlake.cli.app import build_app
 from twinlake.config import users
@@ -89,7 +89,7 @@ def test_each_change_is_in_the_audit_log_before_it_is_made(
         written.append((said["change"], said.get("role"), said["via"], is_there))
         return httpx.Response(200, json={})
 
-    def client(settings: object) -> LakeClient:
+    def client(settings: object, timeout_s: float) -> LakeClient:
         asker = Asker(by="olga", via="cli")
         return LakeClient("http://127.0.0.1:1", "token", httpx.MockTransport(take), asker=asker)
 
@@ -112,3 +112,18 @@ def test_who_must_go_goes_without_a_lake_server_and_the_last_who_acts_is_named(r
     assert done.exit_code == 0 and "admin" not in users.load(file)
     assert "the audit log does not have this" in done.stderr
     assert "nobody can act on the console any more" in done.stderr
+
+
+def test_a_lake_server_that_refuses_is_heard_unless_somebody_has_to_go(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = FullDiskError("the disk is full").to_json()
+    answer = httpx.MockTransport(lambda request: httpx.Response(409, json=full))
+    monkeypatch.setattr(
+        "twinlake.cli.users.lake_client",
+        lambda settings, timeout_s: LakeClient("http://127.0.0.1:1", "token", answer),
+    )
+    added, removed = run("add", "ben"), run("remove", "admin")
+
+    assert isinstance(added.exception, FullDiskError) and "ben" not in users.load(file)
+    assert removed.exit_code == 0 and "admin" not in users.load(file)

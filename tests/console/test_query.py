@@ -21,6 +21,7 @@ from markupsafe import escape
 from pyarrow import parquet
 
 from tests.console.conftest import Browser
+from tests.console.test_metrics import queries, scraped
 from twinlake.base.errors import BusyError, UsageError
 from twinlake.config import users
 from twinlake.config.settings import Services
@@ -138,11 +139,14 @@ def test_rows_that_fill_a_page_are_fewer_and_what_turns_text_costs_no_time(
     began = time.monotonic()
     long = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
     took = time.monotonic() - began
+    sql.rows = [{f"c{number}": "\u202e" * 2_000 for number in range(10)} for _ in range(500)]
+    turning = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
     sql.rows = [{f"c{number}": "x" for number in range(1_990)} for _ in range(500)]
     wide = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
 
     assert "30 rows." in long and "… (1,000,000 characters)" in long and took < 5
     assert "The first 95 rows; there are more" in wide and len(wide) < 2 * statement.LARGEST_PAGE
+    assert "The first 198 rows; there are more" in turning and len(turning) < 2 * statement.LARGEST_PAGE
 
 
 def test_one_person_has_half_of_the_turns(console: Console) -> None:
@@ -156,26 +160,25 @@ def test_one_person_has_half_of_the_turns(console: Console) -> None:
         sent = console.statements.sent
         many = [asyncio.create_task(sent(go_on.wait, ann)) for _ in range(statement.OF_ONE)]
         await asyncio.sleep(0)
-        with pytest.raises(BusyError, match="4 of the-analyst are running"):
+        with pytest.raises(BusyError, match="4 queries and files of the-analyst are under way"):
             await sent(lambda: "", ann)
         answer = await sent(lambda: "here", ben)
         go_on.set()
         return await asyncio.gather(*many), answer
 
     assert asyncio.run(ask()) == ([True] * statement.OF_ONE, "here")
+    assert queries(scraped(console)) | {"busy": 1, "ok": statement.OF_ONE + 1} == queries(scraped(console))
     assert asyncio.run(console.statements.sent(lambda: "again", ann)) == "again"
 
 
-def test_a_file_leaves_its_turn_whatever_became_of_it(
-    signed_in: SignIn, sql: Answering, console: Console
-) -> None:
+def test_a_file_leaves_its_turn_whatever_became_of_it(signed_in: SignIn, sql: Answering) -> None:
     made = signed_in("analyst")
     answers = []
-    for error in (None, UsageError("wrong"), BusyError("busy")):
+    for error in (*[None] * statement.OF_ONE, UsageError("wrong"), BusyError("busy"), None):
         sql.error = error
         answers.append(made.send("/query.csv", "/query", sql="SELECT 1").status_code)
 
-    assert answers == [200, 400, 409] and console.statements._of_each["the-analyst"] == 0
+    assert answers == [*[200] * statement.OF_ONE, 400, 409, 200]
 
 
 def test_a_csv_has_the_values_and_nothing_that_a_spreadsheet_runs(signed_in: SignIn, sql: Answering) -> None:

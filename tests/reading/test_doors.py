@@ -425,7 +425,7 @@ def test_neither_door_opens_without_the_password(
         jdbc(user=user, password=password)
 
 
-@pytest.mark.parametrize("added", ["half", "a:1:ff:ff:admin", "twice"])
+@pytest.mark.parametrize("added", ["half", "a:1:ff:ff:admin", f"a:1:{32 * 'f'}:{64 * 'f'}:opera", "twice"])
 def test_neither_door_opens_by_what_is_left_of_the_users(
     sql: SqlServer, jdbc: Callable[..., Any], added: str
 ) -> None:

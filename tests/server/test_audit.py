@@ -200,6 +200,7 @@ def test_what_switches_tables_names_them(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     asked = {
         "promote": {"plan": plan.id}, "rollback": {"to": None}, "plan": {"tables": ["sales"]},
+        "build": {"tables": [f"table_{number}" for number in range(40)]},
         "reject": {"plan": "d" * 12}, "replay": {"topic": "orders"},
     }  # fmt: skip
     for kind, params in asked.items():
@@ -209,7 +210,7 @@ def test_what_switches_tables_names_them(tmp_path: Path) -> None:
 
     assert about == {
         "promote": ("sales", "added", "gone"), "rollback": ("added", "gone", "sales"), "plan": ("sales",),
-        "reject": (), "replay": ("orders",),
+        "reject": (), "replay": ("orders",), "build": tuple(f"table_{number}" for number in range(40)),
     }  # fmt: skip
 
 
@@ -226,7 +227,7 @@ def test_a_switch_that_a_kill_interrupted_names_the_release_that_it_had_made(tmp
         log.ended(replace(job, state="interrupted", ended_at="2026-01-31T12:01:00Z"))
 
     assert {act.job: act.outcome for act in log.acts()} == {
-        "j1": "interrupted; release 1 is made by it", "j2": "interrupted",
+        "j1": "interrupted; release 1 was committed before", "j2": "interrupted",
     }  # fmt: skip
 
 

@@ -31,7 +31,8 @@ journal = structlog.get_logger(__name__)
 GROUP = "twinlake.notifiers"
 TIMEOUT_S = 10.0
 WHOLE_S = 30.0
-"""So long one message may take, however many bytes come meanwhile: others wait for it."""
+"""So long one message may take, however many bytes come meanwhile: others wait for it. To look up a name may
+take longer, as long as the system lets it."""
 DOMAIN = "twinlake.invalid"
 """Of the names of mails: no host is called so."""
 
@@ -141,9 +142,9 @@ class _Bounded(smtplib.SMTP):
         wait_s = WHOLE_S
         while not self._closed.wait(wait_s):
             wait_s = 1.0  # it may have no connection yet
-            if self.sock is not None:
+            if (connection := self.sock) is not None:
                 with suppress(OSError):
-                    self.sock.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 class _BoundedTls(_Bounded, smtplib.SMTP_SSL):

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from twinlake.base.errors import TwinlakeError, UsageError, malformed, refused
 
-journal = structlog.get_logger(__name__)
-
+ABORT = "abort"
+"""In the `state` of a request's scope: what ends its connection at once, whatever waits to be sent."""
 HEAD_S = 10.0
 BODY_S = 30.0
 """So long the body of a request may take."""
@@ -54,26 +53,28 @@ def install(app: FastAPI, status_of: Callable[[TwinlakeError], int], remedy: str
 
 class LimitedBody:
     """Refuses a body longer than so many bytes while it comes in, whatever length the client stated, and one
-    that has not come within BODY_S: what has come of it is kept meanwhile."""
+    that has not come within BODY_S: what has come of it is kept meanwhile. `most` may depend on who asks;
+    `remedy` is of one that is too long."""
 
-    def __init__(self, app: ASGIApp, most: int | Callable[[Scope], int]) -> None:
+    def __init__(self, app: ASGIApp, most: int | Callable[[Scope], int], remedy: str = "send less") -> None:
         self._app = app
         self._most = most if callable(most) else lambda scope: most
+        self._remedy = remedy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = []
         if scope["type"] == "http":
             try:
                 async with asyncio.timeout(BODY_S):
-                    refused = await self._received(receive, messages, self._most(scope))
+                    refusal = await self._received(receive, messages, self._most(scope))
             except TimeoutError:
                 why = f"its body has not come within {BODY_S:g} s"
-                refused = error_response(408, UsageError("the request is too slow", why, "send it again"))
+                refusal = error_response(408, UsageError("the request is too slow", why, "send it again"))
             if messages and messages[-1]["type"] == "http.disconnect":
                 return  # nobody hears an answer
-            if refused is not None:
-                refused.headers["Connection"] = "close"  # what comes of it is no request
-                return await refused(scope, receive, send)
+            if refusal is not None:
+                refusal.headers["Connection"] = "close"  # what comes of it is no request
+                return await refusal(scope, receive, send)
 
         async def again() -> Message:
             return messages.pop(0) if messages else await receive()
@@ -87,40 +88,9 @@ class LimitedBody:
             messages.append(await receive())
             had += len(messages[-1].get("body", b""))
             if had > most:
-                error = UsageError("the request is too large", f"the limit is {most} bytes", "send less")
+                error = UsageError("the request is too large", f"the limit is {most} bytes", self._remedy)
                 return error_response(413, error)
         return None
-
-
-class Sent(StreamingResponse):
-    """A long answer on its way. A client that takes nothing of it for `slow_s`, or not all in `longest_s`, is
-    cut off: without the end of its body, which every client sees. `close` is awaited however it ended."""
-
-    def __init__(
-        self, pieces: Iterator[bytes], close: Callable[[], Awaitable[None]], longest_s: float, slow_s: float,
-        type_: str, headers: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(pieces, headers=headers, media_type=type_)
-        self._close = close
-        self._longest_s, self._slow_s = longest_s, slow_s
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._close()
-
-    async def stream_response(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        try:
-            async with asyncio.timeout(self._longest_s):
-                async for piece in self.body_iterator:
-                    async with asyncio.timeout(self._slow_s):
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            journal.warning("a client that takes its answer too slowly was cut off")
-            return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class Protocol(H11Protocol):
@@ -134,6 +104,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app_state = {**self.app_state, ABORT: transport.abort}  # the `state` of each request's scope
         self._look_again(waits=True)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -174,5 +174,5 @@ class Run:
 
 
 def batches_text(position: Mapping[str, int]) -> str:
-    """Where a job stood, for a person: of each topic the last batch of its log that was taken."""
+    """A position for a person: of each topic the last batch of its log that was taken."""
     return ", ".join(f"{topic} batch {batch}" for topic, batch in position.items())

@@ -72,10 +72,10 @@ def wait_for(
     return found
 
 
-def asked_again(
+def wait_for_answer(
     what: str, ask: Callable[[], T], limit_s: float, *, every_s: float, unready: tuple[type[Exception], ...]
 ) -> T:
-    """As `wait_for`, of one whose every answer is one, None too."""
+    """Like `wait_for`, but None is an answer."""
     return wait_for(what, lambda: (ask(),), limit_s, every_s=every_s, unready=unready)[0]
 
 

@@ -47,8 +47,8 @@ def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) 
 
 
 def _show(kind: str, result: dict[str, Any], is_live: bool) -> None:
-    if not result["due"]:
-        say(f"{result['table']} {result['version']}: nothing is pending; this is its newest certificate")
+    if text := outcomes.pending(result):
+        say(text)
     before, verdict, after = outcomes.certified(result)
     say(f"{before} ", (verdict, "green" if result["equal"] else "bold red"), f" {after}")
     if proof := result.get("proof"):

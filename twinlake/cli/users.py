@@ -16,6 +16,8 @@ from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.sql import USER, users_file
 
+NOTED_S = 3.0
+REMOVE = "remove"
 Name = Annotated[str, typer.Argument(help="a user")]
 Role = Annotated[str, typer.Option(help=f"one of {', '.join(users.ROLES)}")]
 
@@ -54,7 +56,7 @@ def remove(name: Name) -> None:
     """Remove a user, who is signed out at once."""
     _refuse_reader(name, "removed")
     settings = load_settings()
-    users.remove(_file(settings), name, lambda: _note(settings, name, "remove"))
+    users.remove(_file(settings), name, lambda: _note(settings, name, REMOVE))
     tell(f"{name} is removed")
     _tell_nobody_acts(settings)
 
@@ -79,11 +81,14 @@ def password(name: Name) -> None:
 
 
 def _note(settings: Settings, name: str, change: str, role: str | None = None) -> None:
-    """In the audit log, before it is done. Who may not get in any more must go, whether or not it answers."""
+    """In the audit log, before it is done. Nobody waits long for a lake server that is away; one that refuses
+    is heard, unless somebody has to go."""
     try:
-        lake_client(settings).user_changed(name, change, role)
+        lake_client(settings, timeout_s=NOTED_S).user_changed(name, change, role)
     except TwinlakeError as error:
-        tell(f"the audit log does not have this: {error.what}")
+        if change != REMOVE and not isinstance(error, UnreachableError):
+            raise
+        tell(f"the audit log does not have this: {error.what} ({error.why or error.remedy})")
 
 
 def _tell_nobody_acts(settings: Settings) -> None:

@@ -34,12 +34,8 @@ _NOBODY = hashed("", secrets.token_urlsafe(24))
 """What a password of an unknown user is compared with: it takes as long."""
 
 
-Note = Callable[[], None]
+BeforeChange = Callable[[], None] | None
 """Called once a change is known to be possible, before it is made."""
-
-
-def unnoted() -> None:
-    """A change that nobody has to hear of before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +91,7 @@ def admitted(file: Path, name: str, password: str) -> User | None:
     return user if user and matches else None
 
 
-def add(file: Path, name: str, role: str, note: Note = unnoted) -> str:
+def add(file: Path, name: str, role: str, before: BeforeChange = None) -> str:
     """A new user's password, which is nowhere else; UsageError for a name or role that cannot be, or is
     there."""
     if not can_be_name(name):
@@ -105,7 +101,7 @@ def add(file: Path, name: str, role: str, note: Note = unnoted) -> str:
             "choose another name",
         )
     _known_role(role)
-    with _changing(file, note) as users:
+    with _changing(file, before) as users:
         if name in users:
             raise UsageError(
                 f"there is a user {name} already", f"with the role {users[name].role}",
@@ -116,23 +112,23 @@ def add(file: Path, name: str, role: str, note: Note = unnoted) -> str:
     return password
 
 
-def new_password(file: Path, name: str, note: Note = unnoted) -> str:
+def new_password(file: Path, name: str, before: BeforeChange = None) -> str:
     """Another password of a user; what was signed in with the one of before is signed out."""
-    with _changing(file, note) as users:
+    with _changing(file, before) as users:
         users[name], password = _made(name, _known(users, name).role)
     return password
 
 
-def set_role(file: Path, name: str, role: str, note: Note = unnoted) -> None:
+def set_role(file: Path, name: str, role: str, before: BeforeChange = None) -> None:
     """From the next request on."""
     _known_role(role)
-    with _changing(file, note) as users:
+    with _changing(file, before) as users:
         users[name] = replace(_known(users, name), role=role)
 
 
-def remove(file: Path, name: str, note: Note = unnoted) -> None:
+def remove(file: Path, name: str, before: BeforeChange = None) -> None:
     """Signed out with the next request."""
-    with _changing(file, note) as users:
+    with _changing(file, before) as users:
         _known(users, name)
         del users[name]
 
@@ -163,14 +159,15 @@ def _with(name: str, role: str, password: str) -> User:
 
 
 @contextmanager
-def _changing(file: Path, note: Note = unnoted) -> Iterator[dict[str, User]]:
+def _changing(file: Path, before: BeforeChange = None) -> Iterator[dict[str, User]]:
     """The users, written as a whole afterwards where they differ; one at a time."""
     with alone(file.with_name(".users.lock")):
         users = load(file)
-        before = dict(users)
+        known = dict(users)
         yield users
-        if users != before:
-            note()
+        if users != known:
+            if before is not None:
+                before()
             replace_file(file, "".join(user.written() for user in users.values()))
 
 

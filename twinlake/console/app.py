@@ -25,6 +25,7 @@ from twinlake.console.metrics import Counted
 LARGEST_BODY = 1 << 20
 LARGEST_UNKNOWN = 1 << 14
 """Of who is not signed in."""
+LESS = "send less; whose session has ended meanwhile, sign in again at /sign-in"
 
 
 class Static(StaticFiles):
@@ -76,7 +77,7 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         middleware=[
             Middleware(Counted, routes=routes, requests=console.metrics.requests),
             Middleware(Guard, names=(*LOOPBACK_NAMES, *names), is_tls=console.is_tls),
-            Middleware(LimitedBody, most=most),
+            Middleware(LimitedBody, most=most, remedy=LESS),
         ],
         exception_handlers={HTTPException: not_served, Exception: unexpected},
     )  # fmt: skip

@@ -18,9 +18,10 @@ from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 from twinlake.server.outcomes import outcome
 
+OF_PLAN = "which the page of the plan shows"
+OF_JOB = "which no page shows: `twinlake jobs follow {id} --json`"
 ROWS = {
-    "samples": "the page of the plan", "rows": "the page of the plan",
-    "differences": "`twinlake verify`", "repaired": "`twinlake verify`",
+    "samples": OF_PLAN, "rows": OF_PLAN, "differences": OF_JOB, "repaired": OF_JOB, "disputed": OF_JOB,
 }  # fmt: skip
 """Where in a result rows of tables are, and who shows them."""
 PAGES = {"table": "tables", "topic": "topics", "plan": "plans", "release": "releases"}
@@ -76,26 +77,29 @@ def routes(console: Console) -> list[Route]:
 
 def shown(job: Job) -> dict[str, Any] | None:
     """The result without rows of tables: pages read those by the login of who looks."""
-    found: dict[str, Any] | None = _without_rows(job.result)
+    found: dict[str, Any] | None = _without_rows(job.result, job.id)
     return found
 
 
-def _without_rows(value: Any) -> Any:
+def _without_rows(value: Any, id: str) -> Any:
     if isinstance(value, list):
-        return [_without_rows(one) for one in value]
+        return [_without_rows(one, id) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: f"{len(one)} rows, which {ROWS[name]} shows"
+        name: f"{len(one)} rows, {ROWS[name].format(id=id)}"
         if name in ROWS and isinstance(one, list) and one
-        else _without_rows(one)
+        else _without_rows(one, id)
         for name, one in value.items()
     }
 
 
 def leads(job: Job) -> dict[str, str]:
     """Title and path of the pages of what it was about."""
-    named = {**job.params, "release": (job.result or {}).get("release")}
+    made = job.result or {}
+    named = {**job.params, "release": made.get("release")}
+    if job.kind == "plan":
+        named["plan"] = made.get("id")
     found = {
         f"{name} {named[name]}": f"/{folder}/{quote(str(named[name]), safe='')}"
         for name, folder in PAGES.items()

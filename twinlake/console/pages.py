@@ -95,7 +95,9 @@ def cell(value: Any) -> str:
     """The same for a page: what breaks a line or turns its direction is shown as such, and it has an end."""
     text = cell_text(value)
     shown = visible(text[:LONGEST_CELL])  # a million such characters take a second
-    return shown if len(text) <= LONGEST_CELL else f"{shown}… ({len(text):,} characters)"
+    if len(text) <= LONGEST_CELL and len(shown) <= LONGEST_CELL:
+        return shown
+    return f"{shown[:LONGEST_CELL]}… ({len(text):,} characters)"
 
 
 def raw(value: str | None) -> str:

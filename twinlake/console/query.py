@@ -10,18 +10,17 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.base.http_errors import Sent
+from twinlake.base.long_answer import LongAnswer
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
 from twinlake.console.downloads import FORMS, LONGEST_S, Form, pieces, written
 from twinlake.console.sessions import Session
-from twinlake.console.statement import SHOWN, Asked, explained, own
+from twinlake.console.statement import Asked, explained, own
 from twinlake.reading.facts_client import names as known_names
 from twinlake.reading.wire import SLOW_S
 
@@ -29,9 +28,10 @@ from twinlake.reading.wire import SLOW_S
 def routes(console: Console) -> list[Route]:
     sent = console.statements.sent
 
+    unasked = {"answer": None, "error": None, "is_linked": False, "forms": FORMS, "active": "query"}
+
     def page(session: Session, asked: Asked, status: int = 200, **more: object) -> Response:
-        shown = {"answer": None, "error": None, "is_linked": False, "limit": SHOWN, "forms": FORMS, **more}
-        return console.page("query", session, status, active="query", asked=asked, **shown)
+        return console.page("query", session, status, **{**unasked, "asked": asked, **more})
 
     async def ask(request: Request, session: Session) -> Response:
         asked = Asked.of(request.query_params)
@@ -43,23 +43,24 @@ def routes(console: Console) -> list[Route]:
             answer = await sent(lambda: statement.rows(console.settings, session, asked), session)
         except TwinlakeError as error:
             return page(session, asked, status_of(error), error=error)
-        return await run_in_threadpool(lambda: page(session, asked, answer=answer))
+        return await console.large_page("query", session, **{**unasked, "asked": asked, "answer": answer})
 
     def download(ending: str, form: Form) -> Callable[[Request, Session], Awaitable[Response]]:
         async def send(request: Request, session: Session) -> Response:
             asked = Asked.of(request.state.form)
             turn = AsyncExitStack()  # until the file is sent: it is on the disk so long
             try:
-                await turn.enter_async_context(console.statements.turn(session))
                 write = partial(written, console.settings, session, asked, form)
-                file = turn.enter_context(await console.statements.asked(write, session))
+                with console.statements.counted():
+                    await turn.enter_async_context(console.statements.turn(session))
+                    file = turn.enter_context(await console.statements.answered(write, session))
             except BaseException as error:
                 await turn.aclose()
                 if not isinstance(error, TwinlakeError):
                     raise
                 return page(session, asked, status_of(error), error=error)
             headers = {"Content-Disposition": f'attachment; filename="twinlake.{ending}"'}
-            return Sent(pieces(file), turn.aclose, LONGEST_S, SLOW_S, form.media_type, headers)
+            return LongAnswer(pieces(file), turn.aclose, LONGEST_S, SLOW_S, form.media_type, headers)
 
         return send
 

@@ -44,8 +44,7 @@ def routes(console: Console) -> list[Route]:
     async def release(request: Request, session: Session) -> Response:
         number = request.path_params["number"]
         (found,) = await console.asked(lambda: console.client().releases(number=number))
-        before = (found["restores"] or number) - 1
-        return console.page("release", session, active="releases", release=found, before=before)
+        return console.page("release", session, active="releases", release=found)
 
     def id_of(request: Request) -> str:
         """Of a plan that there is: the SQL server is asked by a path."""

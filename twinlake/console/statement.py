@@ -25,7 +25,7 @@ SHOWN = 500
 """Rows of a page."""
 LARGEST_PAGE = 4_000_000
 """Characters of the rows of a page, those around each cell counted: a browser has to show them."""
-AROUND = 20
+MARKUP_PER_CELL = 20
 AT_ONCE, OF_ONE = 8, 4
 """Statements of all, and of one person."""
 LONGEST_SQL = 100_000
@@ -74,7 +74,7 @@ def _fitting(found: Sequence[Mapping[str, Any]]) -> int:
     """How many rows a page can show, at least one."""
     left = LARGEST_PAGE
     for number, row in enumerate(found):
-        left -= sum(min(len(cell_text(value)), LONGEST_CELL) + AROUND for value in row.values())
+        left -= sum(min(len(cell_text(value)), LONGEST_CELL) + MARKUP_PER_CELL for value in row.values())
         if left < 0:
             return max(1, number)
     return len(found)
@@ -98,10 +98,11 @@ def quarantine(
 
 
 class Statements:
-    """Sends so many at once: each waits in a thread that pages need, too."""
+    """Sends so many at once: each waits in a thread that pages need, too. `counted` is around what is to be
+    in the metrics as one statement."""
 
     def __init__(self, metrics: ConsoleMetrics) -> None:
-        self._turns, self._metrics = asyncio.Semaphore(AT_ONCE), metrics
+        self._turns, self.counted = asyncio.Semaphore(AT_ONCE), metrics.statement
         self._of_each: Counter[str] = Counter()
 
     @asynccontextmanager
@@ -110,11 +111,11 @@ class Statements:
         name = session.user.name
         if self._of_each[name] >= OF_ONE:
             raise BusyError(
-                "the query was not started", f"{OF_ONE} of {name} are running",
-                "wait until one has ended, or cancel one: see What runs",
+                "the query was not started", f"{OF_ONE} queries and files of {name} are under way",
+                "wait until one has ended, or cancel one: see Running queries",
             )  # fmt: skip
         if self._turns.locked():
-            why = f"{AT_ONCE} others of this console are running"
+            why = f"{AT_ONCE} queries and files of this console are under way"
             raise BusyError("the query was not started", why, "ask again later")
         self._of_each[name] += 1
         try:
@@ -123,18 +124,18 @@ class Statements:
         finally:
             self._of_each[name] -= 1
 
-    async def asked(self, ask: Callable[[], T], session: Session) -> T:
+    async def answered(self, ask: Callable[[], T], session: Session) -> T:
         """The answer, by who has a turn."""
-        with self._metrics.statement():
-            try:
-                return await run_in_threadpool(ask)
-            except TwinlakeError as error:
-                raise explained(error, session) from error
+        try:
+            return await run_in_threadpool(ask)
+        except TwinlakeError as error:
+            raise explained(error, session) from error
 
     async def sent(self, ask: Callable[[], T], session: Session) -> T:
         """The same in a turn of its own."""
-        async with self.turn(session):
-            return await self.asked(ask, session)
+        with self.counted():
+            async with self.turn(session):
+                return await self.answered(ask, session)
 
 
 def explained(error: TwinlakeError, session: Session) -> TwinlakeError:

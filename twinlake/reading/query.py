@@ -27,7 +27,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from twinlake.base import http_errors
 from twinlake.base.address import LOOPBACK_NAMES, name_of
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
-from twinlake.base.http_errors import LimitedBody, Sent, error_response
+from twinlake.base.http_errors import LimitedBody, error_response
+from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
@@ -297,8 +298,8 @@ def build_app(
             close = partial(run_in_threadpool, found.close)
             try:
                 if request.headers.get("accept") == wire.ARROW:
-                    return Sent(found.arrow(), close, longest_s, wire.SLOW_S, wire.ARROW)
-                return Sent(reader.json(found), close, longest_s, wire.SLOW_S, "application/json")
+                    return LongAnswer(found.arrow(), close, longest_s, wire.SLOW_S, wire.ARROW)
+                return LongAnswer(reader.json(found), close, longest_s, wire.SLOW_S, "application/json")
             except BaseException:
                 found.close()
                 raise

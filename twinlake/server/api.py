@@ -18,6 +18,7 @@ from twinlake.base.job import Asker, Via
 from twinlake.base.strict import Plain
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.base.version import VERSION
+from twinlake.config.users import ROLES
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server import read_routes
@@ -83,7 +84,7 @@ class ChangedUser(Asked):
 
     user: Person
     change: Literal["add", "remove", "role", "password"]
-    role: Literal["analyst", "operator", "admin"] | None = None
+    role: str | None = Field(default=None, pattern=f"^({'|'.join(ROLES)})$")
 
 
 def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:

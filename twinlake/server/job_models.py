@@ -25,7 +25,8 @@ def _time(text: str) -> str:
 
 def _person(text: str) -> str:
     if not text.strip() or visible(text) != text:
-        raise ValueError(f"{visible(text)!r} is nobody's name: it is blank, or has control characters")
+        why = "it is blank, or has control characters; give one that people can read"
+        raise ValueError(f"{visible(text)!r} is nobody's name: {why}")
     return text
 
 
@@ -40,9 +41,9 @@ Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_per
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
-ATime = Annotated[Name, AfterValidator(_time)]
-From = Annotated[ATime | None, Field(alias="from", description="first window start, RFC 3339")]
-To = Annotated[ATime | None, Field(alias="to", description="window starts before this, RFC 3339")]
+Rfc3339 = Annotated[Name, AfterValidator(_time)]
+From = Annotated[Rfc3339 | None, Field(alias="from", description="first window start, RFC 3339")]
+To = Annotated[Rfc3339 | None, Field(alias="to", description="window starts before this, RFC 3339")]
 Due = Annotated[
     bool,
     Field(description="what the DAG batch does: the windows with new records, and once a day all of history"),

@@ -50,8 +50,11 @@ USERS = "users"
 """The act of who changes the users: it is no job."""
 SWITCHES = ("promote", "rollback")
 ABOUT = ("table", "topic", "name")
-SWITCHED = "tables"
-"""In `what` of an act on a plan, or on the live release: the tables that it would change."""
+TABLES = "tables"
+"""In `what` of an act on a plan, or on the live release: the tables that it would change when it was asked
+for."""
+SCHEDULE = "airflow"
+"""Who asks for what Airflow starts by itself."""
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
 _NAMES_WHO = ("approved_by", "rejected_by", "by", "reasons_by")
@@ -81,7 +84,7 @@ class Act:
     def about(self) -> tuple[str, ...]:
         """The names of the tables, the topic or the changelog that it was about."""
         named = [self.what[name] for name in ABOUT if isinstance(self.what.get(name), str)]
-        tables = self.what.get(SWITCHED)
+        tables = self.what.get(TABLES)
         return (*named, *(tables if isinstance(tables, list) else ()))
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +95,7 @@ def is_act(kind: str, params: Mapping[str, Any], asker: Asker = NOBODY) -> bool:
     """Whether somebody answers for such a job: what is due is asked for by the schedule, or by a person."""
     if any(params.get(name) for name in DECIDES):
         return True
-    if params.get(ROUTINE) and (asker.via == "airflow" or asker.by is None):
+    if params.get(ROUTINE) and (asker.by in (None, SCHEDULE)):
         return False
     return kind in ACTS and not params.get(LOOKS)
 
@@ -112,9 +115,13 @@ class AuditLog:
     def asked(self, job: Job, asker: Asker, at: str) -> None:
         """Somebody asks for this job; on return it is written down. FullDiskError where there is no room."""
         named = next((job.params[name] for name in _NAMES_WHO if job.params.get(name)), UNNAMED)
-        what = {name: _short(value) for name, value in job.params.items() if value not in (None, False, [])}
-        if SWITCHED not in what and (tables := self._switched(job)):
-            what[SWITCHED] = tables
+        what = {
+            name: value if name == TABLES else _short(value)
+            for name, value in job.params.items()
+            if value not in (None, False, [])
+        }
+        if TABLES not in what and (tables := self._changed_tables(job)):
+            what[TABLES] = tables
         self._ask(Act(
             at=at, act=job.kind, who=asker.by or named, via=asker.via,
             why=asker.why or job.params.get("reason"), what=what, job=job.id, attempt=job.attempt,
@@ -123,26 +130,17 @@ class AuditLog:
     def cancelled(self, job: Job, asker: Asker, at: str) -> None:
         """Somebody asks for this job to end."""
         of = {"kind": job.kind, **{name: job.params[name] for name in ("table",) if job.params.get(name)}}
-        self._ask(Act(
-            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=of, job=job.id,
-            attempt=job.attempt, outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(CANCEL, of, job.id, asker, at, job.attempt)
 
     def query_cancelled(self, id: str, of: Mapping[str, Any], asker: Asker, at: str) -> None:
         """Somebody wants a query of somebody else's to end; `of` is what is known of it. On return it is
         written down; FullDiskError where there is no room."""
         what = {"kind": QUERY, **{name: _short(value) for name, value in of.items()}}
-        self._ask(Act(
-            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=id,
-            outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(CANCEL, what, id, asker, at)
 
     def users_changed(self, what: Mapping[str, Any], asker: Asker, at: str) -> None:
         """Somebody adds, removes or changes a user; `what` says which. As `query_cancelled`."""
-        self._ask(Act(
-            at=at, act=USERS, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=dict(what),
-            job=uuid4().hex[:12], outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(USERS, dict(what), uuid4().hex[:12], asker, at)
 
     def ended(self, job: Job) -> None:
         """How the job has ended, where it was an act."""
@@ -153,7 +151,7 @@ class AuditLog:
             wrong = (job.error or {}).get("what")
             outcome = f"{job.state}: {wrong}" if wrong and job.state == "failed" else job.state
             if job.state == "interrupted" and act.act in SWITCHES and (made := self._released_by(job.id)):
-                outcome = f"{job.state}; release {made} is made by it"
+                outcome = f"{job.state}; release {made} was committed before"
             self._append("ended", replace(act, outcome=outcome, ended_at=job.ended_at))
             del self._open[job.id, job.attempt]
 
@@ -180,7 +178,16 @@ class AuditLog:
         with self._lock:
             self._ledger.compact()
 
-    def _switched(self, job: Job) -> list[str]:
+    def _request(
+        self, act: str, what: dict[str, Any], job: str, asker: Asker, at: str, attempt: int = 1
+    ) -> None:  # fmt: skip
+        """What is no job of its own, and so has no end."""
+        self._ask(Act(
+            at=at, act=act, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=job,
+            attempt=attempt, outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def _changed_tables(self, job: Job) -> list[str]:
         """The tables that a plan, or going back to an earlier release, changes for readers; none where that
         cannot be known, which the job itself will say."""
         try:

@@ -24,7 +24,7 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
  * form, nobody gets in by what is left of the file.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
-  private static final Pattern LINE = Pattern.compile("[^:\\s]+:\\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:[a-z]+");
+  private static final Pattern LINE = Pattern.compile("[^:\\s]+:\\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:(analyst|operator|admin)");
 
   /** Read once: a connection string can set system properties while a session opens. */
   private static final Path FILE = Path.of(System.getProperty("twinlake.passwords"));
