@@ -23,6 +23,7 @@ from twinlake.backup.take import take, take_and_keep
 from twinlake.base.errors import TimedOutError, TwinlakeError
 from twinlake.base.job import CancelledError, Run
 from twinlake.config.settings import Settings
+from twinlake.lake.storage import store
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RUN = Run(id="test")
@@ -33,6 +34,7 @@ from pathlib import Path
 from twinlake.backup.take import take_and_keep
 from twinlake.base.job import Run
 from twinlake.config.settings import Settings
+from twinlake.lake.storage import store
 
 home, folder, keep, at, left = sys.argv[1:]
 left = int(left)
@@ -198,7 +200,7 @@ def test_where_an_old_one_cannot_be_removed_it_says_that_the_new_one_is_whole(
     def refuse(file: Path) -> None:
         raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr(archives.store, "delete", refuse)
+    monkeypatch.setattr(store, "delete", refuse)
     with pytest.raises(TwinlakeError, match="is whole, and the older ones could not be removed"):
         take_and_keep(Settings(home=home), folder, 1, RUN, lambda: day(1))
     assert len(Archive(folder).ids()) == 2 and check(Archive(folder), Archive(folder).load(), RUN).is_whole
