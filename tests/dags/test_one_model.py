@@ -70,7 +70,7 @@ COMMANDS = (
     "rebuild", "verify", "plan", "build", "diff", "gate", "promote", "rollback", "retire", "changelog",
     "pause", "resume", "reload", "replay",
 )  # fmt: skip
-FORMS = ("backfill", "maintain", "release", "reload", "replay", "rollback")
+FORMS = ("backfill", "backup", "maintain", "release", "reload", "replay", "rollback")
 
 
 @pytest.fixture(scope="module")
