@@ -46,6 +46,7 @@ def state(server: LakeProcess) -> dict[str, Any]:
 
 
 def test_it_takes_one_says_how_far_it_is_and_leaves_the_newest(server: LakeProcess, archive: Archive) -> None:
+    server.until(lambda: state(server)["since"] is not None)  # it looks twice a minute
     before = state(server)
     jobs = [server.client.submit("backup", {}, asker=ANNA) for _ in range(3)]
     made = [server.client.follow(job.id) for job in jobs]

@@ -76,8 +76,8 @@ def _backing_up(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
         title="Take a backup", button="Take a backup", back="/jobs", active="jobs", shown=backup,
         does=(
             "Logs, tables, releases, certificates, plans, the audit log, settings and users are copied into "
-            "the folder that [backup] of the settings names, as far as they are not there; the oldest backups "
-            "go. Nothing stops for it.", newest,
+            "the folder that [backup] of the settings names, as far as they are not there; the oldest go. "
+            "Nothing stops for it.", newest,
         ),
         hindered="" if backup else "no folder of backups is set",
     )  # fmt: skip
