@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from tests.faults.disk import small_disk
 from tests.project import PROJECT
 from tests.small_lake.small import unpack
 from twinlake.backup import archive as archives
 from twinlake.backup.archive import KEPT_UNNAMED_S, Archive, Backup
 from twinlake.backup.check import check
 from twinlake.backup.take import take, take_and_keep
-from twinlake.base.errors import TimedOutError, TwinlakeError
+from twinlake.base.errors import FullDiskError, TimedOutError, TwinlakeError
 from twinlake.base.job import CancelledError, Run
 from twinlake.config.settings import Settings
 from twinlake.lake.storage import store
@@ -147,6 +148,27 @@ def test_a_kill_at_any_step_leaves_whole_backups_and_the_next_one_removes_the_re
     assert lists == {1, 2, 3} and kills >= 4, (lists, kills)
     assert {first.id, second.id}.isdisjoint(archive.ids())
     print(f"{kills} kills")
+
+
+@pytest.mark.faults
+def test_a_full_disk_is_named_the_backups_there_stay_whole_and_the_next_one_goes_on(
+    home: Path, folder: Path
+) -> None:
+    """As the lake server does a job: it looks for errors that say that its own disks are full."""
+    settings = Settings(home=home)
+    with small_disk(folder) as disk:
+        first = take(settings, folder, RUN, lambda: day(0))
+        (home / "twinlake.toml").write_text("# other settings\n")
+        disk.fill()
+        with pytest.raises(FullDiskError) as full, store.telling_of_no_room(settings.lake):
+            take_and_keep(settings, folder, 1, RUN, lambda: day(1))
+        assert full.value.what.startswith(f"the disk of {folder}")
+        archive = Archive(folder)
+        assert archive.ids() == [first.id] and check(archive, first, RUN).is_whole
+        disk.give_room()
+        second = take_and_keep(settings, folder, 1, RUN, lambda: day(2))
+
+        assert second.removed == (first.id,) and check(archive, second.backup, RUN).is_whole
 
 
 def test_while_one_is_taken_another_waits_for_its_end_and_can_be_cancelled(

@@ -52,8 +52,9 @@ def take_and_keep(
         raise NotFoundError(f"there is no lake at {lake}", "nothing was started here", "run `twinlake up`")
     refuse_inside(folder, settings)
     archive = Archive(folder)
-    archive.begin(about.id)
-    with archive.alone(run):
+    with store.telling_of_no_room(folder):
+        archive.begin(about.id)
+    with archive.alone(run), store.telling_of_no_room(folder):
         made = _taken(settings, about, archive, run, clock)
         return Taken(backup=made, removed=_removed(archive, made, keep, run) if keep else ())
 
