@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -177,6 +178,17 @@ def test_a_link_into_the_lake_is_no_folder_elsewhere(home: Path, folder: Path) -
 
     with pytest.raises(UsageError, match="backups cannot be in"):
         taken(home, folder)
+
+
+def test_in_a_folder_that_everybody_may_enter_its_owner_alone_finds_what_is_in_it(
+    home: Path, folder: Path
+) -> None:
+    folder.mkdir(mode=0o755)
+
+    taken(home, folder)
+
+    modes = {part: (folder / part).stat().st_mode for part in ("backups", "data", "content")}
+    assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o700}, modes
 
 
 def test_a_folder_that_a_kill_left_half_begun_is_begun_again(home: Path, folder: Path) -> None:

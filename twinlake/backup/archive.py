@@ -95,6 +95,8 @@ class Archive:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in _PARTS:
             store.make_folder(self.folder / part)
+            if isinstance(at := self.folder / part, Path):
+                at.chmod(0o700)  # hashes of passwords go there, and everybody may enter the folder
         store.replace(self.folder / _ABOUT, json.dumps(asdict(_About(lake_id=lake_id))))
 
     def is_begun(self, lake_id: str) -> bool:
