@@ -76,7 +76,7 @@ def _taken(settings: Settings, about: formats.Known, archive: Archive, run: Run,
 
 
 def _removed(archive: Archive, made: Backup, keep: int, run: Run) -> tuple[str, ...]:
-    run.say("removing what no kept backup needs")
+    run.progress(made.bytes, made.bytes, "bytes", "removing what no kept backup needs")
     try:
         return tuple(archive.keep(keep))
     except (OSError, TwinlakeError) as error:
