@@ -30,6 +30,7 @@ STATUS: dict[str, Any] = {
     "changelogs": [], "damaged": [],
     "release": {"number": 3, "created_at": "2026-01-30T12:00:00Z", "tables": {"sales": "v-1"}},
     "spark": None, "waiting": None,
+    "backup": {"newest": "2026-01-31T02:30:00Z", "since": None, "failed": None},
 }  # fmt: skip
 WELL = Figures(
     parts=[PART], supervisor=None, disk=Disk(free=50 << 30, total=100 << 30), status=STATUS, restarts={},

@@ -16,6 +16,7 @@ from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.config.alarms import Alarms
 from twinlake.topics.promises import Promise
 
+BACKUP: dict[str, Any] = STATUS["backup"]
 ERROR = {"what": "it stopped", "why": "because", "remedy": "look"}
 
 
@@ -69,6 +70,9 @@ def test_where_all_is_well_there_is_none() -> None:
             of_status(certificates=[{**CERTIFICATE, "created_at": "2026-01-30T09:59:00Z"}]),
             ("certificate", "sales"),
         ),
+        (of_status(backup={**BACKUP, "newest": "2026-01-29T11:59:00Z"}), ("backup", "backup")),
+        (of_status(backup={**BACKUP, "newest": None, "since": "2026-01-29T11:59:00Z"}), ("backup", "backup")),
+        (of_status(backup={**BACKUP, "failed": ERROR}), ("backup", "backup")),
     ],
 )
 def test_each_alarm_has_its_one_condition(seen: Figures, expected: tuple[str, str]) -> None:
@@ -88,10 +92,15 @@ def test_each_alarm_has_its_one_condition(seen: Figures, expected: tuple[str, st
         of_status(waiting={"plan": "p", "since": "2026-01-31T11:51:00Z", "tables": ["sales"]}),
         of_status(certificates=[{**CERTIFICATE, "created_at": "2026-01-30T10:01:00Z"}]),
         of_status(certificates=[]),
+        of_status(backup={**BACKUP, "newest": "2026-01-29T12:01:00Z"}),
+        of_status(backup={**BACKUP, "newest": None, "since": "2026-01-29T12:01:00Z"}),
+        of_status(backup={**BACKUP, "newest": None}),
+        of_status(backup=None),
         of_status(versions=[VERSION, {**VERSION, "version": "v-0", "stalled": True, "error": ERROR}]),
     ],
     ids=["two restarts", "at the bound", "few records", "in time", "not live", "waits a moment",
-         "in time yet", "a new release", "stalled before its correction went live"],
+         "in time yet", "a new release", "a backup in time", "a young lake without one", "nothing live",
+         "no folder is set", "stalled before its correction went live"],
 )  # fmt: skip
 def test_what_keeps_its_bound_is_none(seen: Figures) -> None:
     assert found(seen) == []
@@ -139,6 +148,18 @@ def test_a_quiet_topic_is_not_late_and_is_an_alarm_only_where_its_contract_says_
 def test_bounds_are_settings() -> None:
     assert kinds(replace(WELL, refused={"orders": (2, 100)}), quarantine_percent=1) != []
     assert kinds(replace(WELL, disk=Disk(free=9 << 30, total=100 << 30)), disk_free_percent=10) != []
+
+
+def test_a_backup_that_failed_says_why_and_of_when_the_newest_is() -> None:
+    (failed,) = found(of_status(backup={**BACKUP, "failed": ERROR}))
+    (old,) = found(of_status(backup={**BACKUP, "newest": None, "since": "2025-12-01T00:00:00Z"}))
+    (bound,) = found(of_status(), backup_hours=9)
+
+    assert failed.what == "the last one failed"
+    assert failed.why == "it stopped because; the newest is of 2026-01-31T02:30:00Z"
+    assert failed.remedy == "look; `twinlake backup` takes one now"
+    assert "there is none yet" in old.why and "DAG `backup`" in old.remedy
+    assert "backup_hours allows 9 hours" in bound.why and bound.key == failed.key
 
 
 def test_a_lake_server_that_does_not_answer_is_one_alarm_not_two() -> None:

@@ -5,6 +5,7 @@ The tests follow each other; the last puts the record of all of them to Promethe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -87,7 +88,12 @@ LASTING = (
     is_for_a_minute("TwinlakeNotReady", "twinlake_ready", 0, instance="sql"),
     is_for_a_minute("TwinlakeReadersBehind", "twinlake_follow_error", 1),
 )
-FIRE = (OLD, UNEQUAL, DAMAGED, *LASTING)
+TWO_DAYS_S = 172_800
+BACKUP_OLD = Fires(alert="TwinlakeBackupOld", is_true=older("twinlake_backup_timestamp_seconds", TWO_DAYS_S))
+BACKUP_FAILED = Fires(
+    alert="TwinlakeBackupFailed", is_true=any_of("twinlake_backup_failed", lambda failed: failed == 1)
+)
+FIRE = (OLD, UNEQUAL, BACKUP_OLD, BACKUP_FAILED, DAMAGED, *LASTING)
 NEVER = ("TwinlakeDown", "TwinlakeRestarts", "TwinlakeTopicQuiet", "TwinlakeDisk", "TwinlakeQuarantine")
 """Of these the run makes nothing happen."""
 
@@ -201,6 +207,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, receiver: Hook) -> Iterator[S
     project = copy_of_ours(tmp_path_factory.mktemp("of_rules") / "project")
     (project / "jobs" / "tables" / f"{SHARES}.py").write_text(TABLE)
     settings = f'[alarms]\nwebhook_url = "{receiver.url}"\n[limits]\nstart_seconds = 400\n'
+    settings += f'[backup]\nfolder = "{tmp_path_factory.mktemp("backups")}"\n'
     with running(Shop(tmp_path_factory.mktemp("rules"), project, receiver), settings) as made:
         yield made
 
@@ -228,6 +235,37 @@ def test_an_old_certificate_is_one_and_the_next_one_finds_what_somebody_has_chan
 
     assert old["title"] == LATEST and f"twinlake verify {LATEST}" in old["remedy"]
     assert found.returncode != 0 and unequal["title"] == f"{LATEST} {rows.name}"
+
+
+def test_a_backup_that_is_old_and_one_that_fails_is_one_until_the_next_is_whole(shop: Shop) -> None:
+    place = shop.settings.values.backup.place
+    assert isinstance(place, Path)
+    client = LakeClient.of(shop.settings.services())
+    shop("backup")
+    (made,) = (place / "backups").glob("*.json")
+    long_ago = utc_now() - timedelta(days=3)
+    aged = json.loads(made.read_text()) | {"id": f"{long_ago:%Y%m%dT%H%M%SZ}"}
+    aged["made_at"] = format_moment(long_ago)
+    made.with_name(f"{aged['id']}.json").write_text(json.dumps(aged))
+    made.unlink()
+    old = shop.until_heard("raised", "backup")
+    shop.recorded("an old backup", BACKUP_OLD)
+    shop("backup")
+    shop.until_heard("over", "backup")
+
+    shop.receiver.sent.clear()
+    about = place / "archive.json"
+    with moved_away(about):
+        about.write_text(json.dumps({"format": 1, "lake_id": "another"}))
+        ended = client.follow(client.submit("backup", {}).id)
+        failed = shop.until_heard("raised", "backup")
+        shop.recorded("a backup that failed", BACKUP_FAILED)
+    assert client.follow(client.submit("backup", {}).id).state == "succeeded"
+    shop.until_heard("over", "backup")
+
+    assert old["what"] == "none has been taken lately" and aged["made_at"] in old["why"]
+    assert ended.state == "failed" and failed["what"] == "the last one failed"
+    assert "has the backups of another lake" in failed["why"]
 
 
 def test_a_file_that_is_gone_or_torn_is_one_until_it_is_whole(shop: Shop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -82,7 +83,11 @@ def test_what_an_earlier_one_has_is_not_copied_again(home: Path, folder: Path) -
     assert second.copied == 0
     assert Archive(folder).ids() == [second.id, first.id]
     kept = {str(folder / path) for path in content(folder)}
-    about = {f"{folder}/archive.json", *(f"{folder}/backups/{one.id}.json" for one in (first, second))}
+    about = {
+        f"{folder}/archive.json",
+        f"{folder}/.lock",
+        *(f"{folder}/backups/{one.id}.json" for one in (first, second)),
+    }
     assert kept - about == {str(Archive(folder).place(one)) for one in first.files}
 
 
@@ -166,6 +171,34 @@ def test_it_is_refused_where_it_would_be_lost_with_the_lake_or_mixed_with_someth
         taken(home, other)
     with pytest.raises(NotFoundError, match="there is no lake"):
         taken(home.with_name("nothing"), folder)
+
+
+def test_a_link_into_the_lake_is_no_folder_elsewhere(home: Path, folder: Path) -> None:
+    folder.symlink_to(home / "lake")
+
+    with pytest.raises(UsageError, match="backups cannot be in"):
+        taken(home, folder)
+
+
+def test_in_a_folder_that_everybody_may_enter_its_owner_alone_finds_what_is_in_it(
+    home: Path, folder: Path
+) -> None:
+    folder.mkdir(mode=0o755)
+
+    taken(home, folder)
+
+    modes = {part: (folder / part).stat().st_mode for part in ("backups", "data", "content")}
+    assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o700}, modes
+
+
+def test_a_folder_that_a_kill_left_half_begun_is_begun_again(home: Path, folder: Path) -> None:
+    for part in ("backups", "data"):
+        (folder / part).mkdir(parents=True)
+
+    assert check(Archive(folder), taken(home, folder), RUN).is_whole
+    (folder / "archive.json").unlink()
+    with pytest.raises(UsageError, match="is no folder of backups"):
+        taken(home, folder)
 
 
 def test_nothing_is_restored_over_anything_nor_outside(home: Path, folder: Path) -> None:

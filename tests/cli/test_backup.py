@@ -41,6 +41,24 @@ def test_one_is_taken_listed_read_back_and_restored(
     assert "is not empty" in str(run("restore", folder).exception)
 
 
+def test_without_a_folder_it_is_that_of_the_settings_and_so_is_how_many_stay(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "backups"
+    for command in (["backup"], ["backup", "take"], ["backup", "list"], ["backup", "verify"]):
+        assert "no folder of backups is set" in str(run(*command).exception)
+    (home / "twinlake.toml").write_text(f'[backup]\nfolder = "{folder}"\nkeep = 2\n')
+
+    made = [json.loads(run("backup", "--json").stdout) for _ in range(3)]
+    all_kept = json.loads(run("backup", str(folder), "--json").stdout)
+    one = json.loads(run("backup", "--keep", "1", "--json").stdout)
+
+    assert [len(found["removed"]) for found in made] == [0, 0, 1]
+    assert (all_kept["removed"], len(one["removed"])) == ([], 3)
+    assert one["id"] in run("backup", "list").stdout and "is whole" in run("backup", "verify").stdout
+    assert "--keep" not in run("backup", "--help").stdout and "verify" in run("backup", "--help").stdout
+
+
 def test_a_damaged_one_is_told_by_its_exit_code(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     assert run("backup", str(folder)).exit_code == 0

@@ -67,7 +67,7 @@ def test_a_project_without_dags_has_those_of_the_library_unless_it_names_a_folde
     misnamed = Project.load(written(tmp_path / "misnamed", '[project]\ndags = "dag"\n'))
 
     assert {file.stem for file in without.dags.glob("*.py")} == {
-        "backfill", "batch", "maintain", "release", "reload", "replay", "rollback"
+        "backfill", "backup", "batch", "maintain", "release", "reload", "replay", "rollback"
     }  # fmt: skip
     with pytest.raises(UsageError, match="which is not a folder"):
         _ = misnamed.dags

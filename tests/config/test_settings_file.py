@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import UsageError
+from twinlake.base.location import Remote
 from twinlake.config.login import Login
 from twinlake.config.sections import SECRET_FILE, SECTIONS, Limits, every_key
 from twinlake.config.settings import Settings
@@ -124,7 +125,7 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
         ("[kafka.producr]\nusername='a'", "twinlake.toml:1: kafka.producr: there is no such key; "
          "did you mean producer?"),
         ("[x]\n", "twinlake.toml:1: x: there is no such section; known: kafka, registry, spark, lake, "
-         "airflow, console, ports, limits, alarms, releases, lineage, metrics, proof"),
+         "airflow, console, ports, limits, alarms, backup, releases, lineage, metrics, proof"),
         ("kafka = 7", "twinlake.toml:1: kafka: it is a section: write [kafka], and its keys below"),
         ("[kafka]\nbootstrap_servers = 'a'", 'twinlake.toml:2: kafka.bootstrap_servers: it must be like '
          '"host:9092" or "one:9092,two:9092"'),
@@ -142,6 +143,20 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
         ("[lake]\nuri = 's3a://bucket/lake'", "twinlake.toml:2: lake.uri: there is no store for s3a:// that "
          "publishes a file only where there is none; name a folder, as in file:///srv/lake or "
          "hdfs://namenode:8020/lake"),
+        ("[backup]\nfolder = 'backups'", "twinlake.toml:2: backup.folder: it must be a folder by its whole "
+         'path, like "/mnt/backups/shop", or an hdfs:// address'),
+        ("[backup]\nfolder = 's3a://bucket/x'", "twinlake.toml:2: backup.folder: it must be a folder by its "
+         'whole path, like "/mnt/backups/shop", or an hdfs:// address: there is no store for s3a:// that '
+         "publishes a file only where there is none"),
+        ("[backup]\nfolder = ''", 'twinlake.toml:2: backup.folder: it must be text, like "..."'),
+        ("[backup]\nkeep = 0", "twinlake.toml:2: backup.keep: it must be a whole number from 1 to 10000"),
+        ("[backup]\nkeep = 7.0", "twinlake.toml:2: backup.keep: it must be a whole number from 1 to 10000"),
+        ("[lake]\nuri = 'file:///data/lake'\n[backup]\nfolder = '/data/lake/b'", "twinlake.toml:4: "
+         "backup.folder: /data/lake/b is in /data/lake, or around it, and would be lost with it; name a "
+         "folder on another disk"),
+        ("[lake]\nuri = 'hdfs://n:1/a/lake'\n[backup]\nfolder = 'hdfs://n:1/a'", "twinlake.toml:4: "
+         "backup.folder: hdfs://n:1/a is in hdfs://n:1/a/lake, or around it, and would be lost with it; "
+         "name a folder on another disk"),
         ("[registry]\nurl = 'registry:8081'", "twinlake.toml:2: registry.url: it must be an address like "
          "https://host:8081"),
         ("[registry]\nurl = 'https://one,http://two:8081'", "twinlake.toml:2: registry.url: it must be an "
@@ -443,3 +458,28 @@ def test_the_model_has_the_sections_that_a_file_may_have() -> None:
 
     assert kept == {name: section.kind for name, section in SECTIONS.items()}
     assert {*Values.model_fields} - {*SECTIONS} == {"origins", "lacks"}
+
+
+@pytest.mark.parametrize("inside", ["", "backups", "lake/b", "x/../backups", "..", "../.."])
+def test_backups_in_the_data_directory_or_around_it_are_refused(tmp_path: Path, inside: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+
+    (said,) = refused(home, f"[backup]\nfolder = '{home / inside}'")
+
+    assert said.startswith("twinlake.toml:2: backup.folder: ") and f"is in {home}, or around it" in said
+
+
+def test_backups_go_beside_the_data_directory_or_into_a_store_and_nowhere_unless_set(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+
+    beside = load(written(home, f"[backup]\nfolder = '{home}-backups'\nkeep = 3"), {}).backup
+    store = load(home / "none.toml", {"TWINLAKE_BACKUP_FOLDER": "hdfs://n:1/backups/"}).backup
+    by_uri = load(written(home, "[backup]\nfolder = 'file:///srv/backups'"), {}).backup
+    unset = load(home / "none.toml", {}).backup
+
+    assert (beside.place, beside.keep) == (Path(f"{home}-backups"), 3)
+    assert (store.place, store.keep) == (Remote("hdfs://n:1/backups"), 7)
+    assert by_uri.place == Path("/srv/backups")
+    assert unset.place is None

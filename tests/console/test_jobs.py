@@ -79,6 +79,36 @@ def test_an_analyst_has_no_button_and_is_refused_by_the_server_too(signed_in: Si
     assert "POST /jobs/j1/cancel" not in world.asked
 
 
+def test_an_operator_has_a_backup_taken_and_nobody_says_where(signed_in: SignIn, world: World) -> None:
+    world.status = {
+        **world.status,
+        "backup": {"newest": "2026-01-31T02:30:00Z", "since": None, "failed": None},
+    }
+    made = signed_in("operator")
+    assert 'href="/backup"' in made.get("/jobs").text
+    shown = text(made.get("/backup"))
+
+    page = made.client.post("/backup", data={**made.hidden("/backup"), "folder": "/tmp/mine"})
+
+    assert "The newest is of 2026-01-31T02:30:00Z" in shown and page.url.path == "/jobs/new1"
+    (sent,) = world.submitted
+    assert (sent["kind"], sent["params"], sent["by"], sent["via"]) == (
+        "backup", {}, "the-operator", "console"
+    )  # fmt: skip
+
+
+def test_without_a_folder_there_is_no_button_and_an_analyst_takes_no_backup(
+    signed_in: SignIn, world: World
+) -> None:
+    world.status = {**world.status, "backup": None}
+    page = signed_in("operator").get("/backup")
+    analyst = signed_in("analyst")
+
+    assert "no folder of backups is set" in text(page) and "<button>Take a backup" not in page.text
+    assert 'href="/backup"' not in analyst.get("/jobs").text
+    assert analyst.send("/backup", "/").status_code == 403 and world.submitted == []
+
+
 def test_a_job_that_has_ended_is_not_cancelled_and_one_that_is_not_there_is_said(
     signed_in: SignIn, world: World
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.dags.installation import SALES, Installation, changed, states
 from tests.kill.server import lake_process
+from twinlake.backup.archive import Archive
 from twinlake.base.times import format_moment, utc_now
 
 pytestmark = pytest.mark.services
@@ -25,7 +26,10 @@ def events_by_asset(events: list[list[str]]) -> dict[str, list[str]]:
 
 
 def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
     with lake_process(tmp_path) as server:
+        with (server.home / "twinlake.toml").open("a") as settings:
+            settings.write(f'[backup]\nfolder = "{backups}"\n')
         server.start()
         server.produce(500)
         server.until(server.caught_up)
@@ -45,6 +49,7 @@ def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
             ("release", {"definitions": changed()}),
             ("rollback", {"reason": "too few orders"}),
             ("maintain", {"keep": 1}),
+            ("backup", {}),
         )
 
         nothing_live, first, batch, backfill, replay, reload, rejected, second, *last = told["runs"]
@@ -61,6 +66,8 @@ def test_every_dag_does_its_work_on_a_real_lake_server(tmp_path: Path) -> None:
             ("rebuild", SALES), ("rebuild", "latest_order"), ("verify", SALES), ("verify", "latest_order"),
             ("verify", "orders"),
         }  # fmt: skip
+        (backup,) = installation.jobs("backup").values()
+        assert Archive(backups).ids() == [backup["id"]] and Archive(backups).load().release == 3
         assert all(result["equal"] for result in installation.jobs("batch").values())
         chunks = [job for job in server.client.jobs() if (job.key or "").startswith("backfill/")]
         assert {job.succeeded()["covers"] for job in chunks} == {

@@ -14,7 +14,7 @@ from tests.project import OURS, PROJECT
 from twinlake.cli import dags
 from twinlake.config.sections import Limits
 
-DAGS = {"backfill", "batch", "maintain", "release", "reload", "replay", "rollback"}
+DAGS = {"backfill", "backup", "batch", "maintain", "release", "reload", "replay", "rollback"}
 PARSE = """
 import importlib.util, json, pathlib, socket, sys
 
@@ -51,7 +51,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 def test_the_limits_are_those_of_who_has_written_the_folder(parsed: dict[str, object]) -> None:
-    limited = ("batch", "maintain", "reload", "replay", "rollback")
+    limited = ("backup", "batch", "maintain", "reload", "replay", "rollback")
     assert parsed["runs"] == {f"shop_{dag}": 3 * 3600 for dag in limited}
 
 

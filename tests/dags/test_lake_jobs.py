@@ -43,6 +43,7 @@ class FakeLake:
         self.keys: list[str] = []
         self.cancelled: list[str] = []
         self.tables: list[dict[str, Any]] = []
+        self.backup: dict[str, Any] | None = None
         self.version = VERSION
         self.task = SimpleNamespace()
         self.variables: dict[str, Any] = {}
@@ -70,7 +71,9 @@ class FakeLake:
         if request.url.path == "/health":
             return httpx.Response(200, json={"ready": True, "version": self.version})
         if request.url.path == "/status":
-            return httpx.Response(200, json={"tables": self.tables, "topics": [{"name": "orders"}]})
+            return httpx.Response(200, json={
+                "tables": self.tables, "topics": [{"name": "orders"}], "backup": self.backup,
+            })  # fmt: skip
         if request.url.path == "/jobs":
             found = self.jobs.get(request.url.params["key"])
             return httpx.Response(200, json=[found] if found else [])
@@ -156,6 +159,24 @@ def test_a_task_is_skipped_while_nothing_is_live(lake: FakeLake) -> None:
 
     lake.tables = [{"name": "t", "version": "v-1", "stored": True, "windows": False}]
     assert lake_jobs.live_tables() == lake.tables
+
+
+@pytest.mark.parametrize(
+    ("run_type", "is_set", "skipped"),
+    [("scheduled", False, True), ("scheduled", True, False), ("manual", False, False)],
+)
+def test_the_schedule_takes_no_backup_where_no_folder_is_set_and_a_person_hears_the_job_s_refusal(
+    lake: FakeLake, monkeypatch: pytest.MonkeyPatch, run_type: str, is_set: bool, skipped: bool
+) -> None:
+    context = {"ti": lake.task, "dag_run": SimpleNamespace(run_type=run_type)}
+    monkeypatch.setattr(lake_jobs, "get_current_context", lambda: context)
+    lake.backup = {"newest": None, "since": None, "failed": None} if is_set else None
+
+    if skipped:
+        with pytest.raises(AirflowSkipException, match=r"no folder of backups is set.*\[backup\]"):
+            lake_jobs.skip_scheduled_without_folder()
+    else:
+        lake_jobs.skip_scheduled_without_folder()
 
 
 def test_forms_suggest_the_names_that_a_task_has_seen_last(lake: FakeLake) -> None:

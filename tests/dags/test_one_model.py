@@ -34,7 +34,7 @@ def submit(self, kind, params, key=None, asker=None):
     raise Sent(kind, dict(params))
 
 Settings.services = lambda self: None
-LakeClient.of = classmethod(lambda cls, services, asker: cls("http://lake", "token"))
+LakeClient.of = classmethod(lambda cls, services, *asked: cls("http://lake", "token"))
 LakeClient.submit = submit
 app = build_app()
 commands = [["topic", "accept"], *([name] for name in COMMANDS)]
@@ -70,7 +70,7 @@ COMMANDS = (
     "rebuild", "verify", "plan", "build", "diff", "gate", "promote", "rollback", "retire", "changelog",
     "pause", "resume", "reload", "replay",
 )  # fmt: skip
-FORMS = ("backfill", "maintain", "release", "reload", "replay", "rollback")
+FORMS = ("backfill", "backup", "maintain", "release", "reload", "replay", "rollback")
 
 
 @pytest.fixture(scope="module")

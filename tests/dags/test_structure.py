@@ -21,7 +21,7 @@ from twinlake.services.ports import Ports
 SPARK_FREE = """
 import sys
 sys.path[:0] = [{dags!r}, {project!r}]
-import backfill, batch, maintain, release, reload, replay, rollback
+import backfill, backup, batch, maintain, release, reload, replay, rollback
 heavy = {{"pyspark", "delta", "great_expectations", "deltalake", "duckdb", "polars", "pandas"}}
 print(sorted(heavy & {{name.split(".")[0] for name in sys.modules}}))
 """
@@ -33,7 +33,9 @@ def _flow(dag) -> dict[str, set[str]]:
 
 def test_all_dags_import_without_an_error(bag) -> None:
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"batch", "backfill", "maintain", "release", "reload", "replay", "rollback"}
+    assert set(bag.dags) == {
+        "batch", "backfill", "backup", "maintain", "release", "reload", "replay", "rollback"
+    }  # fmt: skip
 
 
 def test_no_dag_imports_spark_or_another_heavy_library() -> None:
@@ -61,7 +63,8 @@ def test_every_task_and_every_run_that_builds_nothing_has_its_limit_from_the_set
 
     runs = {name: dag.dagrun_timeout for name, dag in bag.dags.items() if dag.dagrun_timeout}
     assert runs == dict.fromkeys(
-        ("batch", "maintain", "reload", "replay", "rollback"), timedelta(hours=limits.airflow_run_hours)
+        ("backup", "batch", "maintain", "reload", "replay", "rollback"),
+        timedelta(hours=limits.airflow_run_hours),
     )
     tasks = {task.execution_timeout for dag in bag.dags.values() for task in dag.tasks}
     assert tasks == {timedelta(minutes=limits.airflow_task_minutes)}

@@ -40,6 +40,8 @@ WELL: dict[str, str] = {
     'twinlake_certificate_timestamp_seconds{table="sales"}': "0+60x60",
     'twinlake_witness_verdict{table="sales",verdict="differs"}': "0x60",
     'twinlake_topic_witness_verdict{topic="orders",verdict="differs"}': "0x60",
+    "twinlake_backup_timestamp_seconds": "0+60x60",
+    "twinlake_backup_failed": "0x60",
     "twinlake_damaged_files": "0x60",
     'twinlake_disk_free_bytes{folder="data"}': f"{50 * GIB}x60",
     'twinlake_disk_size_bytes{folder="data"}': f"{100 * GIB}x60",
@@ -61,6 +63,8 @@ WRONG: dict[str, dict[str, str]] = {
     "TwinlakeStalled": {'twinlake_version_stalled{table="sales",version="v"}': "1x60"},
     "TwinlakeUnequal": {'twinlake_topic_witness_verdict{topic="orders",verdict="differs"}': "1x60"},
     "TwinlakeCertificateOld": {'twinlake_certificate_timestamp_seconds{table="sales"}': f"-{DAYS}x60"},
+    "TwinlakeBackupOld": {"twinlake_backup_timestamp_seconds": f"-{2 * DAYS}x60"},
+    "TwinlakeBackupFailed": {"twinlake_backup_failed": "1x60"},
     "TwinlakeDamaged": {"twinlake_damaged_files": "1x60"},
     "TwinlakeDisk": {'twinlake_disk_free_bytes{folder="data"}': f"{4 * GIB}x60"},
     "TwinlakeQuarantine": {

@@ -44,7 +44,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "topic_certificates": [],
         "changelogs": [],
         "spark": None,
-        "damaged": [], "waiting": None,
+        "damaged": [], "waiting": None, "backup": None,
         "paused": [],
     }  # fmt: skip
     assert not server.ready

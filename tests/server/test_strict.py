@@ -21,6 +21,7 @@ SOME: dict[str, dict[str, Any]] = {
     "reject": {"plan": "p", "rejected_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
+    "backup": {},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))

@@ -43,6 +43,10 @@ FINAL = (CancelledError, DeniedError, DifferenceError, NotFoundError, StuckError
 
 
 NOTHING_LIVE = "nothing is live yet, so there is nothing to do: `twinlake up` makes the first release"
+NO_FOLDER = (
+    "no folder of backups is set, so there is nothing to do: `folder` in [backup] of the lake server's "
+    "twinlake.toml names one; then `twinlake up`"
+)
 ONCE = ("promote", "rollback")
 """What these have made live is not made live again by clearing their task."""
 
@@ -164,6 +168,17 @@ def live_tables() -> list[dict[str, Any]]:
     if not tables:
         raise AirflowSkipException(NOTHING_LIVE)
     return tables
+
+
+def skip_scheduled_without_folder() -> None:
+    """Skips the task where the schedule has started it and the lake server has no folder for backups: whoever
+    has set none wants no failure every night. A person who starts it hears the refusal of the job."""
+    if get_current_context()["dag_run"].run_type != "scheduled":
+        return
+    with telling_airflow():
+        status = lake_server().status()
+    if status["backup"] is None:
+        raise AirflowSkipException(NO_FOLDER)
 
 
 def report_of(plan: str, file: str | None) -> tuple[str, str]:

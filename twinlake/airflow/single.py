@@ -1,4 +1,4 @@
-"""The makers of the DAGs whose tasks are a job each: `maintain`, `reload`, `replay`, `rollback`."""
+"""The makers of the DAGs whose tasks are a job each: `backup`, `maintain`, `reload`, `replay`, `rollback`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,39 @@ from airflow.sdk import DAG, Param, get_current_context
 from twinlake.airflow.assets import SERVED, TOPICS, announce, suggestions
 from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, run_limit
 from twinlake.airflow.forms import form, given
-from twinlake.airflow.jobs import run_job, triggered_by
+from twinlake.airflow.jobs import run_job, skip_scheduled_without_folder, triggered_by
 from twinlake.airflow.task import lake_task
-from twinlake.server.job_models import ReloadParams, ReplayParams, RetireParams, RollbackParams
+from twinlake.server.job_models import BackupParams, ReloadParams, ReplayParams, RetireParams, RollbackParams
 
 NAME = "^[a-z][a-z0-9_]*$"
 REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"
+
+
+def backup() -> None:
+    """DAG `backup`: every night takes a backup into the folder that `[backup]` of twinlake.toml names, and
+    lets the oldest go.
+    """
+
+    @lake_task
+    def take() -> dict[str, Any]:
+        """Copy what is new since the last one; nothing stops for it."""
+        skip_scheduled_without_folder()
+        return run_job("backup", given(BackupParams, get_current_context()["params"]))
+
+    take()
+
+
+def backup_dag() -> DAG:
+    """`backup`, as a DAG of the file that calls this."""
+    return dag_of(
+        backup,
+        BATCH_POOL,
+        retry_delay=timedelta(minutes=5),
+        schedule="30 2 * * *",
+        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        dagrun_timeout=run_limit(),
+        params=form(BackupParams),
+    )
 
 
 def maintain() -> None:

@@ -24,6 +24,7 @@ KINDS: Mapping[str, Severity] = {
     "quarantine": "warning",
     "approval": "warning",
     "certificate": "warning",
+    "backup": "warning",
     "topic": "warning",
     "unknown": "warning",
 }

@@ -76,6 +76,7 @@ def conditions(
     yield from _refused(seen, bounds)
     yield from _waiting(status, bounds, now)
     yield from _old(status, bounds, now)
+    yield from _unsafe(status.get("backup"), bounds, now)
 
 
 def _live(status: Mapping[str, Any]) -> Mapping[str, str]:
@@ -240,3 +241,24 @@ def _old(status: Mapping[str, Any], bounds: Alarms, now: datetime) -> Iterator[C
                 kind="certificate", title=table, about=table, what="nobody has proved it lately", why=has,
                 remedy=f"see that the DAG `batch` runs in Airflow; `twinlake verify {table}` proves it now",
             )  # fmt: skip
+
+
+def _unsafe(backup: Mapping[str, Any] | None, bounds: Alarms, now: datetime) -> Iterator[Condition]:
+    """Backups of a lake that has a folder for them: the last one failed, or there was none for too long."""
+    if not backup:
+        return
+    newest, failed = backup["newest"], backup["failed"]
+    has = f"the newest is of {newest}" if newest else "there is none yet"
+    take = "`twinlake backup` takes one now"
+    if failed:
+        why = f"{failed['what']} {failed['why']}".strip()
+        yield Condition(kind="backup", title="backup", what="the last one failed", why=f"{why}; {has}",
+                        remedy=f"{failed['remedy']}; {take}".removeprefix("; "))  # fmt: skip
+        return
+    since = newest or backup["since"]
+    if since and now - parse_moment(since) > timedelta(hours=bounds.backup_hours):
+        yield Condition(
+            kind="backup", title="backup", what="none has been taken lately",
+            why=f"{has}; backup_hours allows {bounds.backup_hours} hours",
+            remedy=f"see that the DAG `backup` runs in Airflow, and why it fails; {take}",
+        )  # fmt: skip

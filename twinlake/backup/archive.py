@@ -11,16 +11,23 @@ interrupted; it is overwritten by the next, and goes when it is a day old.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.job import Run
 from twinlake.base.location import Location
+from twinlake.base.waiting import holding, wait_for
 from twinlake.lake.storage import store
 
 FORMAT = 1
@@ -28,6 +35,10 @@ KEPT_UNNAMED_S = 86_400.0
 """What no backup names may belong to one that is being taken: it stays so long."""
 _ID = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _ABOUT, _BACKUPS, _DATA, _CONTENT = "archive.json", "backups", "data", "content"
+_PARTS = (_BACKUPS, _DATA, _CONTENT)
+_LOCK = ".lock"
+TURN_S = 600.0
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,22 +87,46 @@ class Archive:
     def __init__(self, folder: Location) -> None:
         self.folder = folder
 
-    def refuse_other(self, lake_id: str) -> None:
-        """UsageError where it keeps another lake's backups, or is a folder of something else; begins an empty
-        one."""
-        about = self._about()
-        if about is None:
-            if names := [one for one in store.names(self.folder) if not one.startswith(".")]:
-                why = f"it holds {', '.join(sorted(names)[:3])}, and no archive.json"
-                raise UsageError(f"{self.folder} is no folder of backups", why, "name an empty folder")
-            if isinstance(self.folder, Path):
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for part in (_BACKUPS, _DATA, _CONTENT):
-                store.make_folder(self.folder / part)
-            store.replace(self.folder / _ABOUT, json.dumps(asdict(_About(lake_id=lake_id))))
-        elif about.lake_id != lake_id:
+    def begin(self, lake_id: str) -> None:
+        """Makes an empty folder one; UsageError where it keeps another lake's backups, or something else."""
+        if self.is_begun(lake_id):
+            return
+        if isinstance(self.folder, Path):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in _PARTS:
+            store.make_folder(self.folder / part)
+            if isinstance(at := self.folder / part, Path):
+                at.chmod(0o700)  # hashes of passwords go there, and everybody may enter the folder
+        store.replace(self.folder / _ABOUT, json.dumps(asdict(_About(lake_id=lake_id))))
+
+    def is_begun(self, lake_id: str) -> bool:
+        """Whether it is one of this lake; False where it is empty, UsageError where it is anything else."""
+        if (about := self._about()) is None:
+            self._refuse_used()
+            return False
+        if about.lake_id != lake_id:
             why = f"they are of the lake {about.lake_id}, and this is {lake_id}"
             raise UsageError(f"{self.folder} has the backups of another lake", why, "name another folder")
+        return True
+
+    def _refuse_used(self) -> None:
+        """A kill may have left empty parts of one."""
+        names = sorted(one for one in store.names(self.folder) if not one.startswith("."))
+        if used := [one for one in names if one not in _PARTS or store.names(self.folder / one)]:
+            why = f"it holds {', '.join(used[:3])}, and no archive.json"
+            raise UsageError(f"{self.folder} is no folder of backups", why, "name an empty folder")
+
+    @contextmanager
+    def alone(self, run: Run) -> Iterator[None]:
+        """While nobody else takes or removes a backup here: in a folder of a disk no other process, elsewhere
+        none of this process. TimedOutError where that takes long; the kernel lets go with the process."""
+        with holding(_ONE_AT_A_TIME, "another backup to end", TURN_S, run):
+            if not isinstance(self.folder, Path):
+                yield
+                return
+            with (self.folder / _LOCK).open("a") as file:
+                wait_for("another backup to end", lambda: _locked(file), TURN_S, run, every_s=0.5)
+                yield
 
     def refuse_none(self) -> None:
         """NotFoundError where there is no archive."""
@@ -144,9 +179,13 @@ class Archive:
         return {one.path: one for one in self.load().files if one.is_data} if self.ids() else {}
 
     def keep(self, many: int) -> list[str]:
-        """Lets all but the newest ones go, with what none of the rest needs; which ones."""
+        """Lets all but the newest ones go, with what none of the rest needs; which ones.
+
+        To be called `alone`. A kill leaves whole backups only: first the lists go, the oldest before the
+        others, then files that no list has; what a kill has left goes with the next call.
+        """
         gone = self.ids()[many:]
-        for id in gone:
+        for id in reversed(gone):
             store.delete(self._file(id))
         self._tidy(self.all())
         return gone
@@ -174,6 +213,18 @@ class Archive:
 
     def _file(self, id: str) -> Location:
         return self.folder / _BACKUPS / f"{id}.json"
+
+
+def _locked(file: IO[str]) -> bool | None:
+    """Whether the lock is had, or the disk knows none; None while another has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+    return True
 
 
 def _order(id: str) -> tuple[str, int]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 from twinlake.backup.archive import Archive, Backup, File
 from twinlake.backup.copying import copied, counting
 from twinlake.backup.snapshot import Snapshot, snapshot
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Run
-from twinlake.base.location import Location
+from twinlake.base.location import Location, overlap
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.base.version import VERSION
 from twinlake.config.settings import Settings
@@ -20,20 +23,45 @@ from twinlake.lake.catalog import release_log
 from twinlake.lake.storage import store
 
 
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A backup, and the ids of the older ones that went for it."""
+
+    backup: Backup
+    removed: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.backup.to_json(), "removed": list(self.removed)}
+
+
 def take(settings: Settings, folder: Location, run: Run, clock: Clock = utc_now) -> Backup:
     """A backup of the lake of these settings, in a folder that is empty or has earlier ones of it.
 
-    NotFoundError where there is no lake, UsageError for a folder of something else, FullDiskError, and
-    TwinlakeError where a file has gone in the meantime.
+    One that is being taken there is waited for. NotFoundError where there is no lake, UsageError for a folder
+    of something else, FullDiskError, and TwinlakeError where a file has gone in the meantime.
     """
+    return take_and_keep(settings, folder, None, run, clock).backup
+
+
+def take_and_keep(
+    settings: Settings, folder: Location, keep: int | None, run: Run, clock: Clock = utc_now
+) -> Taken:
+    """The same, and once it is whole all but the newest `keep` go, if that is a number."""
     lake = settings.lake
     if (about := formats.known(lake)) is None:
         raise NotFoundError(f"there is no lake at {lake}", "nothing was started here", "run `twinlake up`")
     refuse_inside(folder, settings)
     archive = Archive(folder)
-    archive.refuse_other(about.id)
+    with store.telling_of_no_room(folder):
+        archive.begin(about.id)
+    with archive.alone(run), store.telling_of_no_room(folder):
+        made = _taken(settings, about, archive, run, clock)
+        return Taken(backup=made, removed=_removed(archive, made, keep, run) if keep else ())
+
+
+def _taken(settings: Settings, about: formats.Known, archive: Archive, run: Run, clock: Clock) -> Backup:
     run.say("looking at every table")
-    live = release_log.live(lake)
+    live = release_log.live(settings.lake)
     found = snapshot(settings)
     known = archive.known()
     at = clock()
@@ -47,13 +75,28 @@ def take(settings: Settings, folder: Location, run: Run, clock: Clock = utc_now)
     return backup
 
 
+def _removed(archive: Archive, made: Backup, keep: int, run: Run) -> tuple[str, ...]:
+    run.progress(made.bytes, made.bytes, "bytes", "removing what no kept backup needs")
+    try:
+        return tuple(archive.keep(keep))
+    except (OSError, TwinlakeError) as error:
+        raise TwinlakeError(
+            f"backup {made.id} is whole, and the older ones could not be removed", str(error),
+            f"see what is wrong with {archive.folder}; the next backup removes them",
+        ) from error  # fmt: skip
+
+
 def refuse_inside(folder: Location, settings: Settings) -> None:
     """UsageError for a folder in the data directory or the lake, or around them."""
     for place in (settings.home, settings.lake):
-        one, other = f"{folder}/", f"{place}/"
-        if one.startswith(other) or other.startswith(one):
+        if overlap(_resolved(folder), _resolved(place)):
             why = f"{place} is what is backed up, and would be lost with it"
             raise UsageError(f"backups cannot be in {folder}", why, "name a folder on another disk")
+
+
+def _resolved(place: Location) -> Location:
+    """Without links, by which a folder elsewhere may be in it all the same."""
+    return place.resolve() if isinstance(place, Path) else place
 
 
 def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run) -> tuple[list[File], int]:

@@ -7,6 +7,7 @@ A place only: it is `twinlake/lake/storage/store.py` that reads and writes there
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
@@ -86,6 +87,17 @@ def located(text: str) -> Location:
         f"the lake cannot be in {text}", why,
         f"name a folder, as in file:///srv/lake or {STORES[0]}://namenode:8020/lake",
     )  # fmt: skip
+
+
+def overlap(one: Location, other: Location) -> bool:
+    """Whether they are the same place or one is in the other, by their names: no disk is asked."""
+    first, second = (_folder(place) for place in (one, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def _folder(place: Location) -> str:
+    named = normpath(place) if isinstance(place, Path) else place.uri
+    return f"{named.rstrip('/')}/"
 
 
 class Stat(NamedTuple):

@@ -26,23 +26,29 @@ from twinlake.config.settings import Settings
 from twinlake.server.client import SAID_EVERY_S
 
 FOLDER = Annotated[str, typer.Argument(help="the folder of backups: a path, or an hdfs:// address")]
+SET_FOLDER = Annotated[str | None, typer.Argument(
+    help="a folder of backups: a path, or an hdfs:// address; that of [backup] in twinlake.toml unless given"
+)]  # fmt: skip
 ID = Annotated[str | None, typer.Option("--id", help="this backup; the newest unless given")]
-KEEP = Annotated[int | None, typer.Option(min=1, help="let all but so many backups go; none unless given")]
+KEEP = Annotated[int | None, typer.Option(
+    min=1, help="let all but so many backups go; unless given as many as [backup] says, in its folder alone"
+)]  # fmt: skip
 
 
 class _Backup(TyperGroup):
-    """`twinlake backup DIR` is `twinlake backup take DIR`."""
+    """`twinlake backup`, with DIR and options or without, is `twinlake backup take`."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_taken = not args or args[0] not in (*self.commands, "--help")
+        if is_taken and not ctx.resilient_parsing:  # as it is while a shell completes
             args = ["take", *args]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, args)
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands about backups."""
     group = typer.Typer(
-        cls=_Backup, no_args_is_help=True,
+        cls=_Backup,
         help="Copies of the lake elsewhere, taken while it is written to: `twinlake backup DIR` takes one.",
     )  # fmt: skip
     group.command("take")(take_command)
@@ -52,28 +58,31 @@ def register(app: typer.Typer) -> None:
     app.command("restore")(restore_command)
 
 
-def take_command(folder: FOLDER, keep: KEEP = None, as_json: AS_JSON = False) -> None:
+def take_command(folder: SET_FOLDER = None, keep: KEEP = None, as_json: AS_JSON = False) -> None:
     """Take a backup of logs, tables, releases, certificates, plans, audit log, settings and users.
 
     Nothing stops for it. What an earlier backup in the folder has is not copied again.
     """
-    from twinlake.backup.take import take  # it reads Parquet, for which no other command waits
+    from twinlake.backup.take import take_and_keep  # it reads Parquet, for which no other command waits
 
-    settings, place = load_settings(), _place(folder)
+    settings = load_settings()
+    place = _place(folder) if folder is not None else _set_place(settings)
+    if folder is None and keep is None:
+        keep = settings.values.backup.keep
     with _working("backup") as run:
-        made = take(settings, place, run)
-    gone = Archive(place).keep(keep) if keep else []
+        taken = take_and_keep(settings, place, keep, run)
     if as_json:
-        print_json({**made.to_json(), "removed": gone})
+        print_json(taken.to_json())
         return
+    made = taken.backup
     say(f"backup {made.id} is whole: {_words(made)}, of which {made.copied:,} bytes were copied")
-    if gone:
-        say(f"removed: {', '.join(gone)}")
+    if taken.removed:
+        say(f"removed: {', '.join(taken.removed)}")
 
 
-def list_command(folder: FOLDER, as_json: AS_JSON = False) -> None:
+def list_command(folder: SET_FOLDER = None, as_json: AS_JSON = False) -> None:
     """Show the backups in a folder, the newest first."""
-    found = Archive(_place(folder)).all()
+    found = _archive(folder).all()
     if as_json:
         print_json([one.to_json() for one in found])
         return
@@ -87,9 +96,9 @@ def list_command(folder: FOLDER, as_json: AS_JSON = False) -> None:
     )  # fmt: skip
 
 
-def verify_command(folder: FOLDER, id: ID = None, as_json: AS_JSON = False) -> None:
+def verify_command(folder: SET_FOLDER = None, id: ID = None, as_json: AS_JSON = False) -> None:
     """Read a backup back, all of it; exit code 1 where a file is gone or has changed."""
-    archive = Archive(_place(folder))
+    archive = _archive(folder)
     backup = archive.load(id)
     with _working("verify") as run:
         found = check(archive, backup, run)
@@ -123,6 +132,19 @@ def restore_command(folder: FOLDER, id: ID = None, as_json: AS_JSON = False) -> 
         return
     say(f"backup {backup.id} is restored in {settings.home}: {_words(backup)}")
     say("start it: `twinlake up`. Tokens and passwords of services are new; users keep theirs.")
+
+
+def _archive(folder: str | None) -> Archive:
+    return Archive(_place(folder) if folder is not None else _set_place(load_settings()))
+
+
+def _set_place(settings: Settings) -> Location:
+    if (place := settings.values.backup.place) is None:
+        raise UsageError(
+            "no folder of backups is set", "`folder` in [backup] of twinlake.toml names none",
+            "set it, or name one here: `twinlake backup DIR`",
+        )  # fmt: skip
+    return place
 
 
 def _place(text: str) -> Location:

@@ -34,6 +34,9 @@ class Alarms:
     certificate_hours: Annotated[int, Key(
         whole(1, 8_760), "the newest certificate of a live table is too old beyond this",
         "48")] = 26  # fmt: skip
+    backup_hours: Annotated[int, Key(
+        whole(1, 8_760), "the newest backup is too old beyond this, where [backup] names a folder",
+        "30")] = 48  # fmt: skip
     quarantine_percent: Annotated[int, Key(
         whole(1, 100), "more of a topic's records than this were refused in the last ten minutes",
         "1")] = 5  # fmt: skip

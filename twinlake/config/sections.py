@@ -15,6 +15,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.location import located
 from twinlake.config import keys
 from twinlake.config.alarms import Alarms
+from twinlake.config.backup import Backups
 from twinlake.config.keys import Key, Section, whole
 from twinlake.config.login import File, Kafka, RegistryLogin
 
@@ -192,7 +193,7 @@ class Limits:
         whole(1, 1_000), "a task in Airflow takes at most so long, waiting for its job not counted",
         "30")] = 15  # fmt: skip
     airflow_run_hours: Annotated[int, Key(
-        whole(1, 10_000), "a run of batch, maintain, replay or rollback takes at most so long",
+        whole(1, 10_000), "a run of backup, batch, maintain, replay or rollback takes at most so long",
         "48")] = 24  # fmt: skip
     approval_hours: Annotated[int, Key(
         whole(1, 10_000), "a release waits so long for its approval", "8")] = 48  # fmt: skip
@@ -287,6 +288,7 @@ SECTIONS: Mapping[str, Section] = {
     "ports": Section(Ports, "ports on the loopback interface"),
     "limits": Section(Limits, "how long and how much"),
     "alarms": Section(Alarms, "what is an alarm, and who hears of it"),
+    "backup": Section(Backups, "backups that are taken by themselves"),
     "releases": Section(Releases, "who decides about a release"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
     "metrics": Section(Metrics, "what Prometheus scrapes"),

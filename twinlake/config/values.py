@@ -15,8 +15,9 @@ from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDi
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from twinlake.base.address import is_loopback
-from twinlake.base.location import located
+from twinlake.base.location import located, overlap
 from twinlake.config.alarms import MAIL_PLAIN, Alarms
+from twinlake.config.backup import Backups
 from twinlake.config.keys import variable_of
 from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Kafka, Login, RegistryLogin
 from twinlake.config.sections import (
@@ -56,6 +57,7 @@ class Values(BaseSettings):
     metrics: Metrics = Metrics()
     releases: Releases = Releases()
     alarms: Alarms = Alarms()
+    backup: Backups = Backups()
     proof: Proof = Proof()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
@@ -119,6 +121,7 @@ def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
         yield "airflow.ca_file", "without url nobody asks for it"
     yield from _of_console(values.console)
     yield from _of_alarms(values.alarms)
+    yield from _of_backup(values.backup, values.lake, home)
     taken: dict[int, str] = {}
     for name, port in values.ports.fixed.items():
         if taken.setdefault(port, name) != name:
@@ -220,3 +223,14 @@ def _of_lake(lake: Lake, home: Path) -> Iterator[Mistake]:
     if inside.is_relative_to(folder) or (within[:1] and within[0] in OF_HOME and within != ("lake",)):
         yield "lake.uri", (f"{place} is around {home}, where passwords are, or in what `twinlake reset` "
                            "deletes there; name a folder elsewhere")  # fmt: skip
+
+
+def _of_backup(backup: Backups, lake: Lake, home: Path) -> Iterator[Mistake]:
+    """What is lost with the lake is no backup of it."""
+    if (folder := backup.place) is None:
+        return
+    for place in (home, located(lake.uri) if lake.uri else home / "lake"):
+        if overlap(folder, place):
+            yield "backup.folder", (f"{folder} is in {place}, or around it, and would be lost with it; name "
+                                    "a folder on another disk")  # fmt: skip
+            return

@@ -1,7 +1,9 @@
-"""Jobs: what the lake server does and did, how far it is, why it failed; operators cancel what runs."""
+"""Jobs: what the lake server does and did, how far it is, why it failed; operators cancel what runs, and have
+a backup taken."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -14,8 +16,11 @@ from starlette.routing import Route
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
+from twinlake.console import acts
+from twinlake.console.acts import Act, Form
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
+from twinlake.server.client import LakeClient
 from twinlake.server.outcomes import outcome
 
 OF_PLAN = "which the page of the plan shows"
@@ -72,7 +77,25 @@ def routes(console: Console) -> list[Route]:
         Route("/part/jobs", console.signed_in(part, is_part=True), methods=["GET"]),
         Route("/jobs/{id}", console.signed_in(job), methods=["GET"]),
         Route("/jobs/{id}/cancel", console.signed_in(cancel, acts=True), methods=["POST"]),
+        *acts.routes(console, BACKUP),
     ]
+
+
+def _backing_up(client: LakeClient, path: Mapping[str, Any], user: str) -> Form:
+    backup = client.status().get("backup")
+    newest = f"The newest is of {backup['newest']}." if backup and backup["newest"] else "There is none yet."
+    return Form(
+        title="Take a backup", button="Take a backup", back="/jobs", active="jobs", shown=backup,
+        does=(
+            "Logs, tables, releases, certificates, plans, the audit log, settings and users are copied into "
+            "the folder that [backup] of the settings names, as far as they are not there; the oldest go. "
+            "Nothing stops for it.", newest,
+        ),
+        hindered="" if backup else "no folder of backups is set",
+    )  # fmt: skip
+
+
+BACKUP = Act(path="/backup", kind="backup", form=_backing_up, params=lambda path, given, user, form: {})
 
 
 def shown(job: Job) -> dict[str, Any] | None:

@@ -240,6 +240,16 @@ DAMAGED = Metric(
     name="twinlake_damaged_files", unit="files",
     meaning="Files of the lake that are gone or changed, as far as somebody has met them.",
 )  # fmt: skip
+BACKUP = Metric(
+    name="twinlake_backup_timestamp_seconds", unit=SECONDS,
+    meaning="When the newest backup in the folder of `[backup]` was taken, in seconds since 1970; while "
+    "there is none, when the first release went live. Nothing where no folder is set.",
+)  # fmt: skip
+BACKUP_FAILED = Metric(
+    name="twinlake_backup_failed", unit=YES,
+    meaning="Whether the last backup that the lake server took has failed and none was taken since, or the "
+    "folder cannot be read; nothing where none is set.",
+)  # fmt: skip
 SERVICE_READY = Metric(
     name="twinlake_service_ready", unit=YES, labels=("service",),
     meaning="Whether the supervisor has seen the process of a service get ready, and not end since; nothing "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twinlake.server import batch_jobs, pause_jobs, release_jobs, reload_jobs
+from twinlake.server import backups, batch_jobs, pause_jobs, release_jobs, reload_jobs
 
 KINDS = {
-    **batch_jobs.KINDS, **release_jobs.KINDS, **pause_jobs.KINDS, **reload_jobs.KINDS,
+    **batch_jobs.KINDS, **release_jobs.KINDS, **pause_jobs.KINDS, **reload_jobs.KINDS, **backups.KINDS,
 }  # fmt: skip

@@ -118,6 +118,10 @@ class MaintainParams(Params):
     table: Name | None = Field(default=None, description="of this table alone; of all unless given")
 
 
+class BackupParams(Params):
+    """Take a backup into the folder that `[backup]` of the settings names, and let the oldest go."""
+
+
 class AcceptParams(Params):
     """Go on with a topic that was made again, or whose records Kafka has lost; what is lost is named."""
 

@@ -43,6 +43,7 @@ from twinlake.metrics.scrape import Collector, Group
 from twinlake.releases.decide import CHANGES_WHAT_WAITS, Approval
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
+from twinlake.server.backups import BackupWatch
 from twinlake.server.executors import Executors
 from twinlake.server.jobs import JobKind, Jobs
 from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
@@ -120,6 +121,7 @@ class LakeServer:
         self._lags: dict[str, int | None] = {}
         self._watches: dict[str, TopicWatch] = {}
         self._approval = Approval()
+        self._backups = BackupWatch(settings, self.lake_id, self._runs.all())
         self._executors: Executors | None = None
         self._live: Release | None = None
         """The live release as of the start, or of the last job's end: nothing else changes it."""
@@ -198,6 +200,7 @@ class LakeServer:
         self.jobs.start()
         self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
+        self._backups.start()
         self._publisher.start()
         self._housekeeping.start()
         self.ready = True
@@ -206,6 +209,7 @@ class LakeServer:
         """Let batches and steps under way finish; jobs are cancelled between their parts."""
         self.ready = False
         self._ending.set()
+        self._backups.stop()
         self._publisher.stop()
         if self._watch:
             self._watch.stop()
@@ -235,7 +239,8 @@ class LakeServer:
         # after the topics: records that are shown in a log are lacking where a version has not taken them
         health = self._versions.health() if self._versions and self.ready else []
         return {
-            "lake_id": self.lake_id, "ready": self.ready,
+            "lake_id": self.lake_id,
+            "ready": self.ready,
             "topics": topics,
             "versions": [{**asdict(one), "watermark": moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
@@ -247,6 +252,7 @@ class LakeServer:
             "spark": self._executors.status() if self._executors else None,
             "damaged": [error.to_json() for error in self._damages.all()],
             "waiting": self._approval.waiting,
+            "backup": backup.to_json() if (backup := self._backups.state()) else None,
         }
 
     def metrics(self, more: Mapping[str, Group]) -> Collector:
@@ -266,14 +272,16 @@ class LakeServer:
         return LakeNow(
             ready=self.ready and not self.error, topics={**broken, **topics}, live=self._live,
             health=self._versions.health() if self._versions and self.ready else [],
-            damaged=len(self._damages.all()),
+            damaged=len(self._damages.all()), backup=self._backups.state(),
         )  # fmt: skip
 
     def _damage_of(self, topic: str) -> DamagedError | None:
         return self._damages.below(log_path(self.settings.lake, topic))
+
     def _note(self, job: Job) -> None:
         """A job has begun, or has ended."""
         self._lineage.job(job)
+        self._backups.note(job)
         if job.ended and job.kind in CHANGES_WHAT_WAITS:
             self._approval.look(self.lake)
 

@@ -20,6 +20,7 @@ from twinlake.metrics import catalogue
 from twinlake.metrics.catalogue import LAKE, Metric
 from twinlake.metrics.events import Counts, Durations
 from twinlake.metrics.scrape import Collector, Group, Scrape
+from twinlake.server.backups import BackupState
 from twinlake.server.status import PAUSED
 from twinlake.speed import owner
 from twinlake.speed.lags import End
@@ -51,6 +52,8 @@ class LakeNow:
     health: Sequence[Health]
     live: Release | None
     damaged: int
+    backup: BackupState | None = None
+    """None where no folder is set."""
 
 
 class LakeMetrics:
@@ -95,6 +98,9 @@ class LakeMetrics:
         scrape.add(catalogue.READY, now.ready)
         scrape.add(catalogue.RELEASE, now.live.number if now.live else 0)
         scrape.add(catalogue.DAMAGED, now.damaged)
+        if now.backup:
+            scrape.add(catalogue.BACKUP, _at(now.backup.counted_from or ""))
+            scrape.add(catalogue.BACKUP_FAILED, now.backup.failed is not None)
         for name, topic in now.topics.items():
             _topic(scrape, name, topic)
         live = dict(now.live.tables) if now.live else {}
@@ -156,9 +162,7 @@ def _certified(scrape: Scrape, table: str, newest: Certificate | None) -> None:
         scrape.add(catalogue.CERTIFIED_WHOLE, _at(whole_at), table=table)
     scrape.one_of(catalogue.CERTIFICATE, CERTIFIED, verdict, table=table)
     witness = newest and newest.witness
-    scrape.one_of(
-        catalogue.WITNESS, WITNESSED, witness.answer.verdict if witness else NONE, table=table
-    )
+    scrape.one_of(catalogue.WITNESS, WITNESSED, witness.answer.verdict if witness else NONE, table=table)
     if witness:
         scrape.add(catalogue.WITNESSED, _at(witness.at), table=table)
 

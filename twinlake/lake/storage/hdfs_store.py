@@ -121,7 +121,9 @@ class HdfsStore:
                     "what was asked for has to be asked for again",
                 )  # fmt: skip
             at = at.__cause__ or at.__context__
-        return full_disk(*disks, error=error) if disks else None
+        if not disks or (isinstance(error, FullDiskError) and full_disk(*disks) is None):
+            return None  # it names another disk
+        return full_disk(*disks, error=error)
 
     def _found(self, place: Remote) -> hdfs_native.FileStatus:
         with _translated():

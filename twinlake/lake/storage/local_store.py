@@ -93,4 +93,6 @@ class LocalStore:
         yield str(file)
 
     def no_room(self, place: Path, error: BaseException, *disks: Path) -> FullDiskError | None:
+        if isinstance(error, FullDiskError) and full_disk(place, *disks) is None:
+            return None  # it names another disk, as that of backups
         return full_disk(place, *disks, error=error)
