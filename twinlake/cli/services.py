@@ -99,7 +99,14 @@ def down() -> None:
         tell("nothing was running")
 
 
-def status(as_json: Json = False) -> None:
+def status(
+    as_json: Json = False,
+    disk: Annotated[
+        bool,
+        typer.Option("--disk", help="Show instead what is on the disk, by topic, table and version, and what "
+                     "could be let go; nothing need run."),
+    ] = False,
+) -> None:  # fmt: skip
     """Show every part, topic and table version, the live release and its tables' newest certificates.
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
@@ -108,6 +115,11 @@ def status(as_json: Json = False) -> None:
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
+    if disk:
+        from twinlake.cli.disk import show_disk
+
+        show_disk(settings, as_json)
+        return
     parts = control.describe(settings)
     if not parts:
         raise UnreachableError(
