@@ -120,19 +120,11 @@ def status(
 
         show_disk(settings, as_json)
         return
-    parts = control.describe(settings)
-    if not parts:
-        raise UnreachableError(
-            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
-        )
-    lake = _lake_status(settings, parts)
+    parts, lake = asked(settings)
     found = problems(parts, lake, record.supervisor_error(settings))
-    whole = bool(parts) and all(part["answers"] for part in parts)
+    whole = _is_whole(parts)
     if as_json:
-        print_json({
-            "home": str(settings.home), "ready": whole, "supervisor": record.supervisor_alive(settings),
-            "parts": parts, **lake,
-        })  # fmt: skip
+        print_json(as_told(settings, parts, lake))
     else:
         _show(parts, lake)
         _show_problems(found)
@@ -140,6 +132,28 @@ def status(
         raise typer.Exit(3)
     if found:
         raise typer.Exit(1)
+
+
+def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What services and lake server say of themselves; UnreachableError where nothing runs."""
+    parts = control.describe(settings)
+    if not parts:
+        raise UnreachableError(
+            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
+        )
+    return parts, _lake_status(settings, parts)
+
+
+def as_told(settings: Settings, parts: list[dict[str, Any]], lake: dict[str, Any]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "home": str(settings.home), "ready": _is_whole(parts),
+        "supervisor": record.supervisor_alive(settings), "parts": parts, **lake,
+    }  # fmt: skip
+
+
+def _is_whole(parts: list[dict[str, Any]]) -> bool:
+    return bool(parts) and all(part["answers"] for part in parts)
 
 
 def logs(
