@@ -95,10 +95,10 @@ def collect(
             )
             made[name] = masker.mask(text).encode("utf-8", "replace")
         except Exception as error:  # whatever it is, it is named
-            told = error if isinstance(error, TwinlakeError) else TwinlakeError(
+            said = error if isinstance(error, TwinlakeError) else TwinlakeError(
                 f"{type(error).__name__}: {error}"
             )  # fmt: skip
-            failed[name] = {key: masker.mask(str(one)) for key, one in told.to_json().items()}
+            failed[name] = {key: masker.mask(str(one)) for key, one in said.to_json().items()}
     about = {"at": format_moment(at), "home": str(settings.home), "files": sorted(made), "failed": failed}
     made["contents.json"] = masker.mask(json.dumps(about, indent=1, ensure_ascii=False)).encode()
     readme = _README.format(at=format_moment(at), home=settings.home, mask=MASK, values=VALUES)

@@ -150,7 +150,8 @@ def as_systemd(here: Path) -> Callable[[str, str], subprocess.CompletedProcess[s
         environ = dict(shlex.split(one)[0].replace("%%", "%").split("=", 1) for one in found["Environment"])
         return subprocess.run(
             ["setpriv", "--no-new-privs", *command(found[name][0])],
-            env={**environ, "HOME": str(Path.home())}, cwd=found["WorkingDirectory"][0], capture_output=True, text=True, timeout=300,
+            env={**environ, "HOME": str(Path.home())}, cwd=found["WorkingDirectory"][0],
+            capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
     return do
