@@ -26,7 +26,7 @@ from twinlake.config.settings import Settings
 
 Part = tuple[str, Callable[[], Any]]
 """A file of the bundle by its name, and what is in it: text, or what becomes JSON."""
-VALUES = "values of records may be in it: logs and errors quote some. Look before you pass it on."
+VALUES = "values of records may be in it: logs and errors quote some. Read it before you pass it on."
 _README = """This is what `twinlake support` has collected at {at}, of {home}.
 
 Passwords, tokens, keys and their hashes are masked ({mask}), in whatever form they stood there.
@@ -56,7 +56,7 @@ def support_command(
 
     Nothing need run, and what cannot be collected is named in it. No secret is in it: each that settings and
     data directory hold is masked, and nothing is written if one is left. Values of records may be in it,
-    because logs and errors quote some: look before you pass it on.
+    because logs and errors quote some: read it before you pass it on.
     """
     from twinlake.cli.support_parts import parts_of
     from twinlake.services.secrets import secrets_of
