@@ -7,6 +7,7 @@ import json
 import random
 import secrets
 import string
+import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -93,6 +94,14 @@ def test_of_two_of_which_one_begins_the_other_nothing_is_left() -> None:
 )  # fmt: skip
 def test_what_stands_where_secrets_do_goes_though_nobody_knows_it(line: str, after: str) -> None:
     assert Masker({}).mask(line) == after
+
+
+@pytest.mark.parametrize("text", ["x", "a=://", "password", "://a:", "Bearer ", "password=", "\\"])
+def test_a_line_of_megabytes_takes_seconds(text: str) -> None:
+    masker = Masker({str(number): secrets.token_urlsafe(24) for number in range(30)})
+    began = time.process_time()
+    masker.left_in(masker.mask(text * (1_000_000 // len(text))).encode())
+    assert time.process_time() - began < 10
 
 
 def test_other_text_is_left_as_it_is() -> None:

@@ -28,7 +28,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _SCHEME = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9_\-+/=.~]{8,}", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(\w+://[^\s/:@\"']*:)[^\s/@\"']+(?=@)")
+_IN_ADDRESS = re.compile(r"(://[^\s/:@\"']{0,200}:)[^\s/@\"']{1,500}(?=@)")
+"""It begins with what is seldom, and has an end: a log may be one line of megabytes."""
 
 
 @dataclass(frozen=True)
