@@ -40,7 +40,8 @@ RETIRE, CLEAN_UP = "retire", "clean-up"
 
 @dataclass(kw_only=True)
 class Part:
-    """What belongs together. `spare_bytes` are of files that hold none of the rows of now."""
+    """What belongs together. `releases` are the kept ones that use a version, `spare_bytes` those of files
+    that hold none of the rows of now."""
 
     kind: str
     name: str
@@ -151,7 +152,7 @@ def _part(one: Owner, files: Iterable[Entry], known: _Known, keep: int) -> Part:
         files=sum(not entry.is_folder for entry in files),
     )  # fmt: skip
     if one.kind == TABLE:
-        users = [release for release in known.history if release.tables.get(one.name) == one.version]
+        users = [release for release in known.history[-keep:] if release.tables.get(one.name) == one.version]
         part.releases = tuple(release.number for release in users)
         part.state = _state(one, known, keep)
     return part
