@@ -1,4 +1,4 @@
-"""`twinlake rebuild` and `verify`: ask the lake server and follow the job."""
+"""`twinlake rebuild`, `verify` and `maintain`: ask the lake server and follow the job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
 from twinlake.server import outcomes
-from twinlake.server.job_models import RebuildParams, VerifyParams
+from twinlake.server.job_models import MaintainParams, RebuildParams, VerifyParams
 
 SHOWN = 10
 
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of the batch layer."""
     app.command("rebuild")(rebuild_command)
     app.command("verify")(verify_command)
+    app.command("maintain")(maintain_command)
 
 
 @asking(RebuildParams, arguments=("table",))
@@ -29,6 +30,22 @@ def rebuild_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) 
 @asking(VerifyParams, arguments=("table",), without=("from", "to"))
 def verify_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     _certify("verify", asked, key, as_json)
+
+
+@asking(MaintainParams, arguments=("table",))
+def maintain_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    client = lake_client()
+    job = follow(client, client.submit("maintain", asked, key))
+    result = job.succeeded()
+    if as_json:
+        print_json({"job": job.id, "state": job.state, **result})
+        return
+    commits = f"{result['commit_files_deleted']:,} old commit files"
+    say(f"{commits} were deleted, and the data files that nobody needs")
+    for topic in result["logs_compacted"]:
+        say(f"compacted the log of {topic}")
+    for version in result["versions_deleted"]:
+        say(f"deleted the files of {version}")
 
 
 def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) -> None:

@@ -87,7 +87,7 @@ def cancel_command(
 
 def follow(client: LakeClient, job: Job) -> Job:
     """Follow with a bar and the time left on a terminal, a line now and then elsewhere."""
-    with _reporter(f"{job.kind} {job.params.get('table', '')}".strip(), job.id) as report:
+    with _reporter(f"{job.kind} {job.params.get('table') or ''}".strip(), job.id) as report:
         try:
             return client.follow(job.id, on_progress=report)
         except KeyboardInterrupt:
