@@ -6,7 +6,7 @@ Decimals are strings (no digit is lost), times RFC 3339 in UTC, bytes hex digits
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -38,3 +38,16 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [to_json(item) for item in value]
     return str(value)
+
+
+def replaced(value: Any, instead: Callable[[str, Any], str | None]) -> Any:
+    """An answer with what `instead` gives for a member's name and value in its place, however deep it is; a
+    member for which it gives None stays."""
+    if isinstance(value, Mapping):
+        return {
+            name: replaced(one, instead) if (text := instead(name, one)) is None else text
+            for name, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [replaced(one, instead) for one in value]
+    return value

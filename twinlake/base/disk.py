@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from twinlake.base.files import nearest
+
 _BLOCK = 512
 """What `st_blocks` counts in, whatever the file system's own blocks are."""
 
@@ -65,6 +67,5 @@ class Walk:
 def room(folder: Path) -> tuple[int, int]:
     """Bytes that are free for this user on the folder's disk, and of the disk in all; of the nearest folder
     above where it is not there."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    found = shutil.disk_usage(there)
+    found = shutil.disk_usage(nearest(folder))
     return found.free, found.total

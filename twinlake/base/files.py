@@ -127,6 +127,11 @@ def raising_disk_full(folder: Path) -> Iterator[None]:
         raise
 
 
+def nearest(folder: Path) -> Path:
+    """The folder, or the first above it that is there."""
+    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
+
+
 def full_disk(*folders: Path, error: BaseException | None = None) -> FullDiskError | None:
     """Which disk is full: one of the folders', or one mounted at most two folders below them.
 
@@ -134,7 +139,7 @@ def full_disk(*folders: Path, error: BaseException | None = None) -> FullDiskErr
     """
     if error is not None and not any(words in str(one) for one in _chain(error) for words in _FULL):
         return None
-    there = [next(one for one in (folder, *folder.absolute().parents) if one.exists()) for folder in folders]
+    there = list(map(nearest, folders))
     below = (one for folder in there for depth in ("*", "*/*") for one in folder.glob(depth))
     used = {one: shutil.disk_usage(one) for one in (*there, *filter(Path.is_mount, below))}
     fullest = min(used, key=lambda one: used[one].free)

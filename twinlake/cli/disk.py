@@ -10,7 +10,7 @@ from typing import Any
 
 from twinlake.base.disk import Entry, Walk, room
 from twinlake.base.errors import TwinlakeError
-from twinlake.base.location import Location, located
+from twinlake.base.location import Location
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli.output import error_lines, print_json, say, show_rows
 from twinlake.config.settings import Settings
@@ -83,7 +83,7 @@ def usage(settings: Settings) -> Usage:
     else:
         places.append(_lake_elsewhere(lake, of_lake))
     unknown = list(of_lake.unknown)
-    if backups := _backups(settings):
+    if backups := settings.values.backup.place:
         places.append(_folder("backups", backups, walk, unknown))
     places.append(_folder("jars", settings.jars, walk, unknown))
     for place in places:
@@ -97,11 +97,6 @@ def usage(settings: Settings) -> Usage:
 def _lake_elsewhere(lake: Location, found: OfLake) -> Place:
     is_counted = bool(found.parts) or not found.unknown
     return Place(place="lake", path=str(lake), parts=found.parts, bytes=0 if is_counted else None)
-
-
-def _backups(settings: Settings) -> Location | None:
-    named = getattr(getattr(settings.values, "backup", None), "folder", "")
-    return located(str(named)) if named else None
 
 
 def _folder(name: str, place: Location, walk: Walk, unknown: list[TwinlakeError]) -> Place:

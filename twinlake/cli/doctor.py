@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.files import nearest
 from twinlake.base.times import utc_now
 from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
 from twinlake.config.keys import Section
@@ -171,7 +172,7 @@ def _prerequisites(settings: Settings) -> str:
 
 
 def _room(home: Path) -> str:
-    folder = next(one for one in (home, *home.parents) if one.exists())
+    folder = nearest(home)
     if not os.access(folder, os.W_OK):
         raise UsageError(
             f"{folder} cannot be written", f"this user has no right to, and the state goes to {home}",

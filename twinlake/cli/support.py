@@ -148,9 +148,10 @@ def _pack(packed: gzip.GzipFile, folder: str, made: dict[str, bytes], at: dateti
 def _place(file: str | None, at: datetime) -> Path:
     if file == "":
         raise UsageError("no file is named", "the name is empty", "leave it out, or name a .tar.gz")
-    to = Path(file or f"twinlake-support-{at:%Y%m%dT%H%M%SZ}.tar.gz").expanduser().absolute()
+    by_time = f"twinlake-support-{at:%Y%m%dT%H%M%SZ}.tar.gz"
+    to = Path(file or by_time).expanduser().absolute()
     if to.is_dir():
-        to = to / f"twinlake-support-{at:%Y%m%dT%H%M%SZ}.tar.gz"
+        to = to / by_time
     if to.exists() or to.is_symlink():
         raise _there(to)
     return to

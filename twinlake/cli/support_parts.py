@@ -15,7 +15,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from twinlake.base.as_json import replaced
 from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.files import nearest
 from twinlake.base.masking import Masker
 from twinlake.base.version import VERSION, commit_of
 from twinlake.config.library import CHECKOUT
@@ -85,14 +87,11 @@ def _of_task(file: Path, many: int, longest: int) -> str:
 
 def without_rows(value: Any) -> Any:
     """An answer without the rows of tables that it may have."""
-    if isinstance(value, Mapping):
-        is_row = {key for key, one in value.items() if key in _ROWS and isinstance(one, list | dict)}
-        return {
-            key: f"{len(one)}, left out" if key in is_row else without_rows(one) for key, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [without_rows(one) for one in value]
-    return value
+
+    def instead(name: str, one: Any) -> str | None:
+        return f"{len(one)}, left out" if name in _ROWS and isinstance(one, list | dict) else None
+
+    return replaced(value, instead)
 
 
 def _usable(settings: Settings) -> Settings:
@@ -148,7 +147,7 @@ def _machine(settings: Settings) -> dict[str, Any]:
             for one in psutil.disk_partitions()
             if os.path.isdir(one.mountpoint)
         ],
-        "home": {"at": str(settings.home), **psutil.disk_usage(str(_there(settings.home)))._asdict()},
+        "home": {"at": str(settings.home), **psutil.disk_usage(str(nearest(settings.home)))._asdict()},
         "up_since": datetime.fromtimestamp(psutil.boot_time()).astimezone(),
     }  # fmt: skip
 
@@ -159,10 +158,6 @@ def _limit(name: str) -> str | None:
         return Path("/sys/fs/cgroup", name).read_text().strip()
     except OSError:
         return None
-
-
-def _there(folder: Path) -> Path:
-    return next(one for one in (folder, *folder.parents) if one.exists())
 
 
 def _packages() -> str:

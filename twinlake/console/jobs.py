@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from twinlake.base.as_json import replaced
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment
@@ -100,21 +101,13 @@ BACKUP = Act(path="/backup", kind="backup", form=_backing_up, params=lambda path
 
 def shown(job: Job) -> dict[str, Any] | None:
     """The result without rows of tables: pages read those by the login of who looks."""
-    found: dict[str, Any] | None = _without_rows(job.result, job.id)
+
+    def instead(name: str, one: Any) -> str | None:
+        is_rows = name in ROWS and isinstance(one, list) and one
+        return f"{len(one)} rows, {ROWS[name].format(id=job.id)}" if is_rows else None
+
+    found: dict[str, Any] | None = replaced(job.result, instead)
     return found
-
-
-def _without_rows(value: Any, id: str) -> Any:
-    if isinstance(value, list):
-        return [_without_rows(one, id) for one in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: f"{len(one)} rows, {ROWS[name].format(id=id)}"
-        if name in ROWS and isinstance(one, list) and one
-        else _without_rows(one, id)
-        for name, one in value.items()
-    }
 
 
 def leads(job: Job) -> dict[str, str]:

@@ -28,12 +28,9 @@ from twinlake.lake.disk import LOG, STAGED, TABLE, Owner, entries, needed, owner
 from twinlake.releases.retire import retirable
 
 LIVE, KEPT, BUILT, UNUSED, RETIRED, LEFT = "live", "kept", "built", "unused", "retired", "left"
-STATES = {
-    LIVE: "readers see it", KEPT: "a kept release uses it", BUILT: "no kept release uses it, and it stays: "
-    "built a short time ago, or another version reads it", UNUSED: "`twinlake retire` lets it go",
-    RETIRED: "nobody uses it; its files go by the clean-up", LEFT: "files without a version's definition",
-}  # fmt: skip
-"""What can be said of a table's version."""
+"""Of a table's version: readers see it; a kept release uses it; none does, and it stays, because it was built
+a short time ago or another version reads it; `twinlake retire` lets it go; its files go by the clean-up;
+files without a version's definition."""
 RETIRE, CLEAN_UP = "retire", "clean-up"
 """What lets something go."""
 
@@ -135,7 +132,7 @@ def _known(lake: Location, keep: int, now: datetime, unknown: list[TwinlakeError
         unknown += torn
         known.history = release_log.releases(lake)
         living = [one for one in known.versions if one.state == "living"]
-        plans = [one for one in Plans(lake).newest_ones(1000)]
+        plans = Plans(lake).newest_ones(1000)
         known.unused = retirable(living, living, known.history, plans, keep, now)
         known.jobs = Runs(lake).all()
     except TwinlakeError as error:
@@ -154,11 +151,11 @@ def _part(one: Owner, files: Iterable[Entry], known: _Known, keep: int) -> Part:
     if one.kind == TABLE:
         users = [release for release in known.history[-keep:] if release.tables.get(one.name) == one.version]
         part.releases = tuple(release.number for release in users)
-        part.state = _state(one, known, keep)
+        part.state = _state(one, known, part.releases)
     return part
 
 
-def _state(one: Owner, known: _Known, keep: int) -> str:
+def _state(one: Owner, known: _Known, kept_by: tuple[int, ...]) -> str:
     version = next((v for v in known.versions if (v.table, v.name) == (one.name, one.version)), None)
     if version is None:
         return LEFT if known.versions else ""
@@ -166,8 +163,9 @@ def _state(one: Owner, known: _Known, keep: int) -> str:
         return RETIRED
     if any(v is version for v in known.unused):
         return UNUSED
-    using = [release.tables.get(one.name) == one.version for release in known.history[-keep:]]
-    return LIVE if using[-1:] == [True] else KEPT if any(using) else BUILT
+    if not kept_by:
+        return BUILT
+    return LIVE if kept_by[-1] == known.history[-1].number else KEPT
 
 
 class _CleanUp:
