@@ -180,4 +180,6 @@ def test_its_commands_start_the_broker_and_leave_nothing(
     assert ended.returncode == 0 and "ended broker" in ended.stderr, ended.stderr
     assert time.monotonic() - began < int(parsed(text)["TimeoutStopSec"][0]) / 3
     assert not file.exists() and of_home(here) == []
-    assert not supervisor.is_running() and folders_of(Settings(home=here)).run.exists()
+    # Where nothing reaps orphans, as in some containers, what has ended stays in the list.
+    assert not supervisor.is_running() or supervisor.status() == psutil.STATUS_ZOMBIE
+    assert folders_of(Settings(home=here)).run.exists()
