@@ -127,7 +127,8 @@ def lake_client(settings: Settings | None = None, why: str | None = None) -> Lak
     `why` is what the audit log has as the reason of what is asked for.
     """
     asker = Asker(by=this_user(), via="cli", why=why or None)
-    return LakeClient.of((settings or load_settings()).services(), asker)
+    of = settings or load_settings()
+    return LakeClient.of(of.services(), asker, read_again=of.services)
 
 
 def named(given: str | None, flag: str) -> str:

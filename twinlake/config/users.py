@@ -1,6 +1,7 @@
 """Users: who may sign in to the console and the SQL server, each with a role, in one file of salted hashes.
 
-A line each: `user:iterations:salt:hash:role`. `access/users` of the data directory holds it. The SQL server
+A line each: `user:iterations:salt:hash:role`; two while a password is rotated, and either lets them in.
+`access/users` of the data directory holds it. The SQL server
 reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`); the console
 does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen: 192 random
 bits need no slow hash, and nobody has used them elsewhere.
@@ -41,13 +42,24 @@ class User:
     role: str
     line: str
     """`user:iterations:salt:hash`, as `base/passwords.py` has it: another one is another password."""
+    before: str = ""
+    """The same of the password that holds beside it while that is rotated; empty else."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Of every password that lets this user in."""
+        return (self.line, self.before) if self.before else (self.line,)
+
+    def signed_in_by(self, line: str) -> User | None:
+        """The user as one who has shown the password of this line; None where that holds no more."""
+        return replace(self, line=line, before="") if line in self.lines else None
 
     @property
     def acts(self) -> bool:
         return self.role in ACTING
 
     def written(self) -> str:
-        return f"{self.line}:{self.role}\n"
+        return "".join(f"{line}:{self.role}\n" for line in reversed(self.lines))
 
 
 def can_be_name(text: str) -> bool:
@@ -74,15 +86,15 @@ def load(file: Path) -> dict[str, User]:
         )
         if of_user.role not in ROLES:
             raise _unreadable(file, f"line {number} has the unknown role {of_user.role}")
-        found[name] = of_user
+        found[name] = replace(of_user, before=found[name].line) if name in found else of_user
     return found
 
 
 def admitted(file: Path, name: str, password: str) -> User | None:
     """The user with this name and password; takes as long where there is none."""
     user = load(file).get(name)
-    matches = verify(user.line if user else _NOBODY, name, password)
-    return user if user and matches else None
+    matching = [line for line in (user.lines if user else (_NOBODY,)) if verify(line, name, password)]
+    return user.signed_in_by(matching[0]) if user and matching else None
 
 
 def add(file: Path, name: str, role: str) -> str:
@@ -137,10 +149,32 @@ def ensure(file: Path, passwords: Mapping[str, str], reader: str) -> None:
     with _changing(file) as users:
         for name, password in passwords.items():
             before = users.get(name)
-            is_known = before is not None and verify(before.line, name, password)
+            is_known = before is not None and _holds(before, password)
             if (is_new or name == reader) and not is_known:
                 role = before.role if before else ANALYST if name == reader else ADMIN
                 users[name] = _with(name, role, password)
+
+
+def accept(file: Path, name: str, password: str, new: str) -> None:
+    """Lets the user in by `new`, too; of the passwords of before by `password` alone."""
+    with _changing(file) as users:
+        user = _known(users, name)
+        kept = next((line for line in user.lines if verify(line, name, password)), user.line)
+        users[name] = replace(_with(name, user.role, new), before=kept)
+
+
+def keep_only(file: Path, name: str, password: str) -> None:
+    """Lets the user in by this password alone, which is one of theirs already."""
+    with _changing(file) as users:
+        user = _known(users, name)
+        line = next((line for line in user.lines if verify(line, name, password)), None)
+        users[name] = (
+            _with(name, user.role, password) if line is None else replace(user, line=line, before="")
+        )
+
+
+def _holds(user: User, password: str) -> bool:
+    return any(verify(line, user.name, password) for line in user.lines)
 
 
 def _made(name: str, role: str) -> tuple[User, str]:

@@ -24,6 +24,7 @@ from twinlake.server import read_routes
 from twinlake.server.job_models import Person, Reason
 from twinlake.server.jobs import Jobs
 from twinlake.server.read_routes import Digits
+from twinlake.server.tokens import Accepted
 
 LONGEST_WAIT_S = 60.0
 MOST_WAITS = 20
@@ -78,7 +79,14 @@ class CancelledQuery(Asked):
     sql: str = Field(max_length=LONGEST_SQL)
 
 
-def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
+class RotatedSecrets(Asked):
+    """The names of what `twinlake rotate` is about to change."""
+
+    secrets: list[Annotated[str, Field(pattern="^[a-z_]{1,40}$")]] = Field(min_length=1, max_length=20)
+
+
+def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> FastAPI:
+    """`tokens` is the one that lets in, or says at each request which do."""
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
     # the one added last is asked first: an unauthenticated body is not read
@@ -87,7 +95,9 @@ def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
     @app.middleware("http")
     async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         given = request.headers.get("authorization", "").encode()
-        if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
+        accepted = [tokens] if isinstance(tokens, str) else tokens()
+        is_one = any([secrets.compare_digest(given, f"Bearer {token}".encode()) for token in accepted])
+        if request.url.path != "/health" and not is_one:
             return _error(401, "the token is missing or wrong", "", TOKEN)
         return await go_on(request)
 
@@ -151,6 +161,12 @@ def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
         of = {"user": asked.user, "endpoint": asked.endpoint, "sql": asked.sql}
         server.audit.query_cancelled(id, of, asked.asker(), format_moment(now()))
         return {"id": id}
+
+    @app.post("/audit/rotations")
+    def secrets_rotated(asked: RotatedSecrets) -> dict[str, Any]:
+        """Writes down that somebody rotates secrets; the command, which does it, looks for it."""
+        server.audit.secrets_rotated(asked.secrets, asked.asker(), format_moment(now()))
+        return {"secrets": asked.secrets}
 
     read_routes.install(app, lambda: server.lake)
     return app

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -42,6 +43,8 @@ DECIDES = ("repair", "unwitnessed")
 CANCEL = "cancel"
 QUERY = "query"
 """What is cancelled where that is no job: `job` is then the query's id."""
+ROTATE = "rotate"
+"""The act of who rotates secrets: it is no job."""
 ABOUT = ("table", "topic", "name")
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
@@ -119,6 +122,13 @@ class AuditLog:
         self._ask(Act(
             at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=id,
             outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def secrets_rotated(self, names: Sequence[str], asker: Asker, at: str) -> None:
+        """Somebody rotates secrets of these names. As `query_cancelled`."""
+        self._ask(Act(
+            at=at, act=ROTATE, who=asker.by or UNNAMED, via=asker.via, why=asker.why,
+            what={"secrets": ", ".join(names)}, job=uuid4().hex[:12], outcome="asked for", ended_at=at,
         ))  # fmt: skip
 
     def ended(self, job: Job) -> None:
