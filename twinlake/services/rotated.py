@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -14,15 +15,19 @@ from twinlake.base.files import SECRET, replace_file
 from twinlake.base.passwords import hashed
 from twinlake.config import users
 from twinlake.config.settings import Services, Settings
-from twinlake.services import airflow, metrics
-from twinlake.services.folders import Folders, folders_of
+from twinlake.services import airflow, metrics, rotated_kafka
+from twinlake.services.folders import folders_of
 from twinlake.services.sql import users_file
 
 _REFUSED = (401, 403)
 
 
-def _always(services: Services, folders: Folders) -> str:
+def _always(settings: Settings) -> str:
     return ""
+
+
+def _token(services: Services, make: Callable[[], str]) -> str:
+    return make()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +45,20 @@ class Secret:
     keep_only: Callable[[Settings, str], None]
     """Lets in by this one alone."""
     opens: Callable[[Services, str], tuple[bool, ...]]
-    why_not: Callable[[Services, Folders], str] = _always
-    """Why it is not Twinlake's to change; empty where it is."""
+    why_not: Callable[[Settings], str] = _always
+    """Why it is not Twinlake's to change, or cannot be now; empty where it can."""
+    make: Callable[[Services, Callable[[], str]], str] = _token
+    """Another one, by what makes a random text."""
 
     def of(self, services: Services) -> str:
-        return str(getattr(services, self.name))
+        """The field; one that is no text as JSON."""
+        found = getattr(services, self.name)
+        return found if isinstance(found, str) else json.dumps(found)
 
     def put(self, services: Services, secret: str) -> Services:
         """With it instead of the one of before."""
-        changes: dict[str, Any] = {self.name: secret}
+        is_text = isinstance(getattr(services, self.name), str)
+        changes: dict[str, Any] = {self.name: secret if is_text else json.loads(secret)}
         if self.name == TOKEN:
             changes["api_tokens_rotating"] = [services.api_token]
         return replace(services, **changes)
@@ -70,9 +80,9 @@ def _user(name: str, of: Callable[[Services], str]) -> Secret:
     def keep_only(settings: Settings, password: str) -> None:
         users.keep_only(users_file(folders_of(settings)), of(settings.services()), password)
 
-    def why_not(services: Services, folders: Folders) -> str:
-        known = of(services) in users.load(users_file(folders))
-        return "" if known else f"there is no user {of(services)} any more"
+    def why_not(settings: Settings) -> str:
+        services, known = settings.services(), users.load(users_file(folders_of(settings)))
+        return "" if of(services) in known else f"there is no user {of(services)} any more"
 
     def opens(services: Services, password: str) -> tuple[bool, ...]:
         return _lets_in(f"{services.sql_url}/queries", (of(services), password))
@@ -116,10 +126,16 @@ def _opens_lake(services: Services, token: str) -> tuple[bool, ...]:
 def _answer(method: str, url: str, **more: Any) -> tuple[bool, ...]:
     """Nothing of one that is away or still starting."""
     try:
-        found = httpx.request(method, url, trust_env=False, timeout=5, **more)
+        found = _client().request(method, url, **more)
     except (httpx.HTTPError, httpx.InvalidURL):
         return ()
     return () if found.is_server_error else (found.status_code not in _REFUSED,)
+
+
+@cache
+def _client() -> httpx.Client:
+    """**why** one: each reads the system's certificates."""
+    return httpx.Client(trust_env=False, timeout=5)
 
 
 _EVERY = (
@@ -136,7 +152,12 @@ _EVERY = (
     Secret(
         name="airflow_password", server="Airflow", accept=_accept_airflow, keep_only=_accept_airflow,
         opens=_opens_airflow,
-        why_not=lambda services, folders: "" if services.airflow_user else "Airflow is one of your own",
+        why_not=lambda settings: "" if settings.services().airflow_user else "Airflow is one of your own",
+    ),
+    Secret(
+        name="kafka_access", server="the broker", accept=rotated_kafka.accept,
+        keep_only=rotated_kafka.keep_only, opens=rotated_kafka.opens, why_not=rotated_kafka.why_not,
+        make=rotated_kafka.make,
     ),
 )  # fmt: skip
 ALL: Mapping[str, Secret] = MappingProxyType({one.name: one for one in _EVERY})

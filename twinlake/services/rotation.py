@@ -64,7 +64,7 @@ class Rotation:
         self.audit([one.name for one in chosen])
         replace_file(self.folders.rotation, json.dumps([one.name for one in chosen]), SECRET)
         began, old = time.monotonic(), {one.name: one.of(services) for one in chosen}
-        new = {one.name: self.make() for one in chosen}
+        new = {one.name: one.make(services, self.make) for one in chosen}
         self._accept(chosen, old, new)
         answered = self._asked(chosen, old, new)
         self._switch(chosen, old, new)
@@ -86,15 +86,15 @@ class Rotation:
             raise UsageError(
                 f"there is no secret {', '.join(unknown)} to rotate", "", f"known: {', '.join(self.known)}"
             )
-        services = self.settings.services()
         wanted = {*only, *unfinished(self.folders)} if only else set(self.known)
-        why_not = {name: one.why_not(services, self.folders) for name, one in self.known.items()}
+        asked = {name: one for name, one in self.known.items() if name in wanted}
+        why_not = {name: one.why_not(self.settings) for name, one in asked.items()}
         for name, why in why_not.items():
             if why and name in only:
                 raise UsageError(f"{name} cannot be rotated", why, "leave it out")
-            if why and name in wanted:
+            if why:
                 self.say(f"{name} is left as it is: {why}")
-        chosen = [one for name, one in self.known.items() if name in wanted and not why_not[name]]
+        chosen = [one for name, one in asked.items() if not why_not[name]]
         if not chosen:
             raise UsageError("nothing can be rotated", "; ".join(filter(None, why_not.values())), "")
         return chosen
