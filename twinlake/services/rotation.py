@@ -107,7 +107,7 @@ class Rotation:
     def _asked(
         self, chosen: Sequence[Secret], old: Mapping[str, str], new: Mapping[str, str]
     ) -> dict[str, bool]:
-        """Of each whether its server is there and has let the new one in. One that does not is told to
+        """Of each whether its server is there and has let the new one in. One that does not has to
         forget the new ones, and nothing has changed."""
         found = {}
         for one in chosen:
