@@ -107,8 +107,8 @@ class Rotation:
     def _asked(
         self, chosen: Sequence[Secret], old: Mapping[str, str], new: Mapping[str, str]
     ) -> dict[str, bool]:
-        """Of each whether its server is there and has let the new one in. One that does not has to
-        forget the new ones, and nothing has changed."""
+        """Of each whether its server is there and has let the new one in. Where one has not, all forget the
+        new ones, and nothing has changed."""
         found = {}
         for one in chosen:
             opens = _opens(one, self.settings.services(), new[one.name], wanted=True)
