@@ -58,7 +58,7 @@ MAY_IMPORT["unit_tests"] = {
 MAY_IMPORT["metrics"] = {"metrics", "base", "spark"}  # it serves what is handed to it
 MAY_IMPORT["services"] = {"services", "base", "config", "spark", "metrics", "topics", "setup"}
 # it asks the servers, and opens no file of the lake
-MAY_IMPORT["console"] = {"console", "alarms", "client", "base", "config", "services", "metrics"}
+MAY_IMPORT["console"] = {"console", "alarms", "client", "base", "config", "services", "metrics", "topics"}
 MAY_IMPORT["alarms"] = {"alarms", "client", "base", "config", "services", "topics"}
 # what the servers' users need of them: Airflow's tasks, the commands, the demo
 MAY_IMPORT["client"] = {"client", "base", "config"}
@@ -80,6 +80,7 @@ SLOW = {"numpy", "pyarrow", "polars", "authlib", "pydantic", "duckdb", "sqlglot"
 MAY_READ_THE_ENVIRONMENT = {"cli", "setup", "services", "airflow", "face"}
 CLIENTS = (
     "twinlake.server.client", "twinlake.server.job_models", "twinlake.server.job_fields",
+    "twinlake.server.outcomes",
     "twinlake.reading.client", "twinlake.reading.quarantined", "twinlake.reading.server_address",
     "twinlake.reading.facts_client", "twinlake.reading.wire",
 )  # fmt: skip

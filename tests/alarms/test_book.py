@@ -176,6 +176,21 @@ def test_one_of_a_kind_that_this_code_does_not_know_can_be_sent() -> None:
     assert messages[0].subject == "[Twinlake] warning: x: y"
 
 
+def test_that_one_is_over_waits_behind_that_it_was_raised(tmp_path: Path) -> None:
+    book, other = Book(), Condition(kind="quiet", title="orders", what="nothing comes", about="orders")
+    messages = [
+        one
+        for seconds, found in ((0, [LATE]), (2, [LATE]), (20, [other]), (23, [other]))
+        for one in book.look(found, {}, [], at(seconds))
+    ]
+    book.put(["hook"], messages)
+
+    book.later("hook", book.unsent["hook"][0].id)
+
+    waiting = [(one.event, one.alarm.title) for one in book.unsent["hook"]]
+    assert waiting == [("raised", "orders"), ("raised", "sales"), ("over", "sales")]
+
+
 def test_what_waits_for_a_receiver_that_is_no_more_goes(tmp_path: Path) -> None:
     book = Book()
     look(book, [LATE], 0)

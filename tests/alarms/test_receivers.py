@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from email.message import Message as Parsed
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from secrets import token_hex
-from smtplib import SMTPRecipientsRefused
+from smtplib import SMTPRecipientsRefused, SMTPServerDisconnected
 from traceback import format_exception
 from typing import Any
 
@@ -24,6 +28,7 @@ from twinlake.alarms import receivers
 from twinlake.alarms.alarm import Alarm, Message
 from twinlake.alarms.receivers import Log, Mail, Webhook, receivers_of
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
+from twinlake.base.waiting import wait_for
 from twinlake.config.alarms import Alarms
 from twinlake.config.settings import Settings
 
@@ -117,6 +122,52 @@ def test_a_webhook_that_is_away_is_named_by_its_host_alone() -> None:
     with pytest.raises(UnreachableError) as away:
         Webhook(Alarms(webhook_url=f"http://127.0.0.1:{free_port()}/T0/{secret}")).send(RAISED)
     assert "127.0.0.1" in away.value.what and secret not in "".join(format_exception(away.value))
+
+
+@contextmanager
+def answering(*pieces: bytes, forever: bytes, given: list[int] | None = None) -> Iterator[int]:
+    """The port of somebody who says these, and then that for ever, a little at a time; `given` gets how many
+    bytes of that were taken each time."""
+    ended = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError), listener.accept()[0] as peer:
+            peer.sendall(b"".join(pieces))
+            while not ended.wait(0.01):
+                taken = peer.send(forever)
+                if given is not None:
+                    given.append(taken)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            ended.set()
+            listener.close()
+            thread.join(10)
+
+
+def test_an_answer_without_an_end_is_not_read() -> None:
+    given: list[int] = []
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n", forever=bytes(1 << 20), given=given) as port:
+        Webhook(Alarms(webhook_url=f"http://127.0.0.1:{port}/")).send(RAISED)
+    assert sum(given) < 16 << 20, "what the buffers of both ends take"
+
+
+def test_an_exchange_that_goes_on_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receivers, "WHOLE_S", 0.5)
+    began = time.monotonic()
+    with answering(b"HTTP/1.1 200 OK\r\nX: ", forever=b"a") as port, pytest.raises(UnreachableError):
+        Webhook(Alarms(webhook_url=f"http://127.0.0.1:{port}/")).send(RAISED)
+    given = Alarms(mail_security="plain", mail_from="t@example.com", mail_to="ops@example.com")
+    with answering(b"220 ", forever=b"a") as port, pytest.raises(SMTPServerDisconnected):
+        Mail(replace(given, mail_server=f"127.0.0.1:{port}")).send(RAISED)
+    with answering(b"220 hello\r\n250 ", forever=b"a") as port, pytest.raises(SMTPServerDisconnected):
+        Mail(replace(given, mail_server=f"127.0.0.1:{port}")).send(RAISED)
+    assert time.monotonic() - began < 10
+    wait_for("no thread", lambda: "mail in time" not in {one.name for one in threading.enumerate()}, 5)
 
 
 def test_mail_goes_to_operators_and_owners_once_each_with_one_line_of_a_subject(

@@ -10,7 +10,7 @@ import pytest
 
 from twinlake.base.errors import TimedOutError
 from twinlake.base.job import CancelledError, Run
-from twinlake.base.waiting import answer, holding, wait_for
+from twinlake.base.waiting import answer, holding, wait_for, wait_for_answer
 
 
 def test_the_first_answer_that_is_not_none_is_returned() -> None:
@@ -98,3 +98,14 @@ def test_a_lock_that_another_keeps_is_waited_for_so_long_and_never_once_cancelle
     with holding(lock, "another one", 5, run=None):
         assert lock.locked()
     assert not lock.locked()
+
+
+def test_whose_every_answer_is_one_is_asked_until_there_is_one() -> None:
+    answers = iter([ConnectionError("away"), None])
+
+    def ask() -> None:
+        one = next(answers)
+        if one is not None:
+            raise one
+
+    assert wait_for_answer("it", ask, 5, every_s=0.01, unready=(ConnectionError,)) is None

@@ -325,11 +325,13 @@ def test_a_verify_of_a_range_certifies_exactly_its_windows_and_says_where_the_fi
 
     some = sales.ended(sales.submit("verify", **{"from": first, "to": after})).succeeded()
     none = sales.ended(sales.submit("verify", **{"from": "2020-01-01", "to": "2020-01-02"})).succeeded()
+    (kept,) = sales.lake.server.lake.certificates.of(SALES, 1)
     whole = sales.ended(sales.submit("verify")).succeeded()
 
     assert (some["covers"], some["equal"]) == (f"windows {first} to {after}", True)
     assert 0 < some["rows_compared"] < whole["rows_compared"]
     assert (none["equal"], none["rows_compared"]) == (True, 0)
+    assert kept.covers == some["covers"], "of nothing no certificate is kept"
     assert (some["first_window"], none["first_window"], whole["first_window"]) == (first, first, None)
 
 

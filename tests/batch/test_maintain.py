@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.damages import forget
+from twinlake.base.disk import Walk
 from twinlake.batch.maintain import drop_staging, vacuum
 from twinlake.lake.delta import delta
+from twinlake.lake.disk import needed, spare_files
 
 HOUR_S = 3600
 
@@ -101,8 +103,14 @@ def test_replaced_files_go_after_the_time_that_is_asked_for_and_not_after_the_ta
     spark: SparkSession, tmp_path: Path, keep_hours: int, stays: bool
 ) -> None:
     first = replaced(spark, tmp_path / "t", hours_ago=7)
+    known = {one.path: one for one in Walk().entries(tmp_path / "t")}
+    spare = list(spare_files(known.values(), *needed(tmp_path / "t")))
+    old = [one for one in spare if time.time() - one.modified_s > keep_hours * HOUR_S]
 
     vacuum(spark, tmp_path / "t", keep_hours)
 
     assert first.exists() is stays
+    gone = {path for path in known if not (tmp_path / "t" / path).exists() and path.endswith(".parquet")}
+    assert {one.path for one in old} == gone, "`twinlake status --disk` announces what goes"
+    assert first.name in {one.path for one in spare}
     assert spark.read.format("delta").load(str(tmp_path / "t")).count() == 2

@@ -118,9 +118,15 @@ def test_a_range_in_which_nothing_lies_ends_with_1(twinlake: Twinlake) -> None:
     empty = replace(CERTIFIED, certificate=replace(CERTIFICATE, rows_compared=0)).to_json()
     given = twinlake(Answers(rebuild=empty), "rebuild", "t", "--from", "2030-01-01T00:00:00Z")
     whole = twinlake(Answers(rebuild=empty), "rebuild", "t")
+    before = {**empty, "first_window": "2026-01-31T12:00:00Z"}
+    early = twinlake(Answers(rebuild=before), "rebuild", "t", "--to", "2020-01-01")
 
-    assert (given.exit_code, whole.exit_code) == (1, 0)
+    assert (given.exit_code, whole.exit_code, early.exit_code) == (1, 0, 1)
     assert lines(given)[1:] == ["nothing was rebuilt: no window of t begins in that range"]
+    assert lines(early)[1:] == [
+        "nothing was rebuilt: no window of t begins in that range; its first one begins at "
+        "2026-01-31T12:00:00Z"
+    ]
 
 
 def test_a_difference_ends_with_1_and_shows_ten_keys_with_both_sides(twinlake: Twinlake) -> None:

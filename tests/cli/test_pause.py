@@ -38,6 +38,9 @@ def test_a_second_pause_says_so_and_does_not_fail(twinlake: Twinlake) -> None:
     done = twinlake(Answers(pause={**DONE, "changed": False, "position": None}), "pause", "sales")
 
     assert (done.exit_code, done.stdout.splitlines()) == (0, [f"table sales was already {WORDS}"])
+    again = Answers(pause={**DONE, "changed": False, "position": None})
+    told = twinlake(again, "pause", "sales", "--reason", "other").stderr
+    assert "its reason stays as it is" in told and "its reason" not in done.stderr
 
 
 def test_what_goes_on_is_said_and_what_was_not_paused(twinlake: Twinlake) -> None:

@@ -61,6 +61,7 @@ def test_a_quarantine_is_shown_by_reason_and_version_with_coordinates_and_what_w
         "orders: 3,001 in quarantine: 3,000 invalid, 1 too_late".split(),
         "reason contract records first last samples (epoch/partition/offset)".split(),
         "empty:region 1.0.0 3,000 t1 t2 0/2/17".split(),
+        "empty:region: a field that must not be empty is the empty string".split(),
         ["replayed:"],
         "was by contract became by contract records batches".split(),
         "invalid empty:region 1.0.0 valid 1.1.0 1,500 8 to 9".split(),
@@ -105,10 +106,10 @@ def test_a_replay_says_what_became_of_the_records(twinlake: Twinlake) -> None:
     as_json = twinlake(answers, "replay", "orders", "--json")
     nothing = twinlake(Answers(replay={**REPLAYED, "replayed": 0, "batches": []}), "replay", "orders")
 
-    judged = "orders: 3,001 quarantined records judged by contract 1.1.0:"
-    assert lines(done)[1:] == [f"{judged} 1,500 changed, now 1,499 valid, 1 duplicate (log batch 8 to 9)"]
+    judged = "orders: 3,001 records in quarantine were validated again by contract 1.1.0"
+    assert lines(done)[1:] == [f"{judged}: 1,500 changed, now 1,499 valid, 1 duplicate (log batch 8 to 9)"]
     assert json.loads(as_json.stdout) == {"job": "replay", **REPLAYED}
-    assert lines(nothing)[1:] == [f"{judged} every verdict stays"]
+    assert lines(nothing)[1:] == [f"{judged}; all of them stay there"]
     assert answers.asked == [
         {"kind": "replay", "params": {"topic": "orders", "reasons": ["empty", "too_late"]}, "key": "k"},
         {"kind": "replay", "params": {"topic": "orders"}},

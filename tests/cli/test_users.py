@@ -6,14 +6,17 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.errors import FullDiskError, UnreachableError, UsageError
+from twinlake.base.job import Asker
 from twinlake.cli.app import build_app
 from twinlake.config import users
 from twinlake.config.settings import Services
+from twinlake.server.client import LakeClient
 
 Run = Callable[..., Result]
 
@@ -73,3 +76,54 @@ def test_before_anything_was_started_there_are_no_users(run: Run) -> None:
     error = run("list").exception
 
     assert isinstance(error, UnreachableError) and "twinlake up" in error.remedy
+
+
+def test_each_change_is_in_the_audit_log_before_it_is_made(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[str, str | None, str | None, bool]] = []
+
+    def take(request: httpx.Request) -> httpx.Response:
+        said = json.loads(request.content)
+        is_there = said["user"] in users.load(file)
+        written.append((said["change"], said.get("role"), said["via"], is_there))
+        return httpx.Response(200, json={})
+
+    def client(settings: object, timeout_s: float) -> LakeClient:
+        asker = Asker(by="olga", via="cli")
+        return LakeClient("http://127.0.0.1:1", "token", httpx.MockTransport(take), asker=asker)
+
+    monkeypatch.setattr("twinlake.cli.users.lake_client", client)
+    for words in (
+        ("add", "ben"), ("role", "ben", "operator"), ("role", "ben", "operator"), ("password", "ben"),
+        ("remove", "ben"), ("remove", "ben"), ("add", "a b"),
+    ):  # fmt: skip
+        run(*words)
+
+    assert written == [
+        ("add", "analyst", "cli", False), ("role", "operator", "cli", True), ("password", None, "cli", True),
+        ("remove", None, "cli", True),
+    ]  # fmt: skip
+
+
+def test_who_must_go_goes_without_a_lake_server_and_the_last_who_acts_is_named(run: Run, file: Path) -> None:
+    done = run("remove", "admin")
+
+    assert done.exit_code == 0 and "admin" not in users.load(file)
+    assert "the audit log does not have this" in done.stderr
+    assert "nobody can act on the console any more" in done.stderr
+
+
+def test_a_lake_server_that_refuses_is_heard_unless_somebody_has_to_go(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = FullDiskError("the disk is full").to_json()
+    answer = httpx.MockTransport(lambda request: httpx.Response(409, json=full))
+    monkeypatch.setattr(
+        "twinlake.cli.users.lake_client",
+        lambda settings, timeout_s: LakeClient("http://127.0.0.1:1", "token", answer),
+    )
+    added, removed = run("add", "ben"), run("remove", "admin")
+
+    assert isinstance(added.exception, FullDiskError) and "ben" not in users.load(file)
+    assert removed.exit_code == 0 and "admin" not in users.load(file)

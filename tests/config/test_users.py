@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.base.passwords import hashed
 from twinlake.config import users
 
 
@@ -59,7 +58,40 @@ def test_what_is_there_or_not_there_is_said(tmp_path: Path) -> None:
         users.remove(file, "eve")
 
 
-BROKEN = ["mallory", "a:1:zz:ff:admin", "a:1:ff:ff:root", "a::ff:ff", "", "a:1:ff:ff:"]
+def test_while_a_password_is_rotated_either_admits_and_no_part_of_the_line_does(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    old, other = users.add(file, "ann", "operator"), users.add(file, "ben", "analyst")
+    alone = file.read_text()
+    users.accept(file, "ann", old, "new")
+    users.accept(file, "ann", "new", "newest")
+    users.accept(file, "ann", "newest", "newer")
+    whole = file.read_text()
+
+    assert len(whole.splitlines()) == 2 and roles(file) == {"ann": "operator", "ben": "analyst"}
+    for password, admits in {"newest": True, "newer": True, "new": False, old: False, other: False}.items():
+        assert (users.admitted(file, "ann", password) is not None) == admits, password
+    line, ben = whole.splitlines()
+    cut = [line[:end] for end in range(len(line))]
+    hashes = line.removesuffix(":operator")
+    for left in (*cut, f"{hashes}{hashes.removeprefix('ann')}:operator", f"{line}\n{alone.splitlines()[0]}"):
+        file.write_text(f"{ben}\n{left}\n")
+        with pytest.raises(UsageError, match=r"line [23] has"):
+            users.admitted(file, "ann", "newer")
+    file.write_text(whole)
+    users.keep_only(file, "ann", "newer")
+    assert file.read_text().count(":") == alone.count(":")
+    assert users.admitted(file, "ann", "newer") and users.admitted(file, "ann", "newest") is None
+
+
+SALT, HASH = 32 * "f", 64 * "f"
+ODD = [
+    (32 * "z", HASH, "admin"),
+    (SALT, HASH, "root"),
+    (SALT, HASH, ""),
+    ("ff", HASH, "admin"),
+    (SALT, "ff", "admin"),
+]
+BROKEN = ["mallory", "", *(f"a:1:{salt}:{hash_}:{role}" for salt, hash_, role in ODD)]
 
 
 @pytest.mark.parametrize("line", BROKEN)
@@ -72,14 +104,14 @@ def test_a_file_with_a_line_that_is_none_of_ours_admits_nobody(tmp_path: Path, l
         users.admitted(file, "ann", password)
 
 
-def test_a_line_without_a_role_reads(tmp_path: Path) -> None:
-    """As the SQL server's tests, and files of before, have it."""
+def test_what_is_left_of_a_cut_file_admits_nobody(tmp_path: Path) -> None:
     file = tmp_path / "users"
-    file.write_text(hashed("ann", "secret"))
-
-    found = users.admitted(file, "ann", "secret")
-
-    assert found is not None and found.role == "analyst"
+    password = users.add(file, "ann", "operator")
+    whole = file.read_text()
+    for left in (whole[: whole.rindex(":")], whole[: whole.rindex(":") - 40] + ":operator\n", whole * 2):
+        file.write_text(left)
+        with pytest.raises(UsageError, match=r"line [12] has"):
+            users.admitted(file, "ann", password)
 
 
 def test_the_first_admin_is_made_with_the_file_alone_and_the_reader_whenever_it_is_missing(

@@ -15,7 +15,8 @@ from twinlake.lake.catalog.plans import Decided, Rejected
 SignIn = Callable[[str], Browser]
 PROMOTE = Act(
     at="2026-01-31T11:00:00Z", act="promote", who="anna", via="airflow", why="the totals are right", job="j7",
-    what={"plan": "c" * 12, "approved_by": "anna"}, outcome="succeeded", ended_at="2026-01-31T11:00:05Z",
+    what={"plan": "c" * 12, "tables": ["visits", "hours"]}, outcome="succeeded",
+    ended_at="2026-01-31T11:00:05Z",
 )  # fmt: skip
 REBUILD = replace(
     PROMOTE, act="rebuild", who="ben", via="cli", why=None, job="j8", what={"table": "sales"}, outcome=None
@@ -38,13 +39,30 @@ def test_each_act_has_a_row_with_who_why_and_how_it_ended(signed_in: SignIn) -> 
 @pytest.mark.parametrize(
     ("asked", "jobs"),
     [
-        ("who=anna", ["j7"]), ("act=rebuild", ["j8"]), ("table=sales", ["j8"]), ("who=carla", []),
-        ("", ["j8", "j7"]),
+        ("who=anna", ["j7"]), ("act=rebuild", ["j8"]), ("table=sales", ["j8"]),
+        ("table=hours", ["j7"]), ("who=carla", []), ("", ["j8", "j7"]),
     ],
 )  # fmt: skip
 def test_acts_of_one_person_kind_or_table(signed_in: SignIn, asked: str, jobs: list[str]) -> None:
     page = signed_in("analyst").get(f"/audit?{asked}").text
     assert [job for job in ("j8", "j7") if f'/jobs/{job}"' in page] == jobs
+
+
+@pytest.mark.parametrize(
+    ("act", "what", "said"),
+    [
+        ("users", {"change": "add", "user": "ben"}, "change=add, user=ben"),
+        ("rotate", {"secrets": "api_token, sql_password"}, "secrets=api_token, sql_password"),
+    ],
+)
+def test_an_act_without_a_job_shows_none(
+    signed_in: SignIn, world: World, act: str, what: dict[str, str], said: str
+) -> None:
+    world.acts = [replace(PROMOTE, act=act, job="0123abcd4567", what=what).to_json()]
+
+    page = signed_in("analyst").get("/audit")
+
+    assert f"{act} {said}" in text(page) and "0123abcd4567" not in page.text
 
 
 def test_a_query_that_was_cancelled_leads_to_no_job(signed_in: SignIn, world: World) -> None:

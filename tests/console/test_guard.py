@@ -110,3 +110,6 @@ def test_what_is_too_large_or_no_form_is_refused(signed_in: SignIn) -> None:
     fields = made.client.post("/query", content="&".join(f"a{n}=1" for n in range(50)).encode())
 
     assert [answer.status_code for answer in (large, none, fields)] == [413, 400, 400]
+    made.client.cookies.clear()
+    unknown = made.client.post("/sign-in", content=b"user=a&password=" + b"x" * (1 << 14))
+    assert unknown.status_code == 413

@@ -38,6 +38,31 @@ def test_the_result_of_a_comparison_is_shown_without_its_rows(signed_in: SignIn,
     assert "ada" not in page
 
 
+def test_a_job_says_what_it_did_and_leads_to_what_it_was_about(signed_in: SignIn, world: World) -> None:
+    replay = {"topic": "orders", "contract": "1.1.0", "judged": 562, "replayed": 0, "verdicts": {}}
+    verify = {
+        "table": "sales", "version": "v-1", "equal": False, "position": {"orders": 7}, "covers": "all",
+        "rows_compared": 9, "differences": [{"key": {"region": "ada"}}], "repaired": [],
+        "disputed": [{"key": {"region": "ada"}}, {}], "due": False,
+    }  # fmt: skip
+    ended = {**RUNNING, "state": "succeeded", "ended_at": "2026-01-31T11:59:31Z"}
+    world.jobs = [
+        {**ended, "id": "j2", "kind": "replay", "params": {"topic": "orders"}, "result": replay},
+        {**ended, "id": "j3", "kind": "verify", "params": {"table": "sales"}, "result": verify},
+        {**ended, "id": "j4", "kind": "plan", "params": {"tables": None}, "result": {"id": "c" * 12}},
+    ]  # fmt: skip
+    made = signed_in("analyst")
+    assert f'href="/plans/{"c" * 12}"' in made.get("/jobs/j4").text
+
+    replayed, verified = made.get("/jobs/j2"), made.get("/jobs/j3")
+
+    assert "562 records in quarantine were validated again by contract 1.1.0; all" in replayed.text
+    assert 'href="/topics/orders"' in replayed.text and 'href="/topics/orders/quarantine"' in replayed.text
+    assert "sales v-1: speed and batch are NOT equal at orders batch 7" in text(verified)
+    assert "nothing is pending" in text(verified) and "does not agree with 2 rows" in text(verified)
+    assert 'href="/tables/sales"' in verified.text and "ada" not in verified.text
+
+
 def test_an_operator_cancels_a_job(signed_in: SignIn, world: World) -> None:
     page = signed_in("operator").send("/jobs/j1/cancel", "/jobs")
 

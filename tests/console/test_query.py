@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import html
 import io
 import json
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,10 +21,14 @@ from markupsafe import escape
 from pyarrow import parquet
 
 from tests.console.conftest import Browser
-from twinlake.base.errors import UsageError
+from tests.console.test_metrics import queries, scraped
+from twinlake.base.errors import BusyError, UsageError
+from twinlake.config import users
 from twinlake.config.settings import Services
 from twinlake.console import downloads, statement
+from twinlake.console.console import Console
 from twinlake.console.downloads import _harmless
+from twinlake.console.sessions import Session
 
 SignIn = Callable[[str], Browser]
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -50,6 +57,7 @@ class Answering:
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
         self.head: dict[str, Any] = dict(HEAD)
+        self.rows = ROWS
         self.error: Exception | None = None
         self.table = TYPED
 
@@ -62,7 +70,7 @@ class Answering:
         self, services: Services, sql: str, limit: int, as_of: str | None, waiting: Any
     ) -> dict[str, Any]:
         self._heard(services, sql, limit, as_of)
-        return {**self.head, "rows": ROWS}
+        return {**self.head, "rows": self.rows}
 
     def ask_each(
         self, services: Services, sql: str, limit: int, as_of: str | None, take: Any, waiting: Any
@@ -119,9 +127,58 @@ def test_it_is_said_that_there_are_more_rows_and_that_rows_are_old(signed_in: Si
 
     page = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
 
-    assert "The first 500 rows; there are more" in page
+    assert "The first 3 rows; there are more" in page
     assert "sales does not keep up with its log: a division by zero" in page
     assert "These rows may be old: nothing for 34 s" in page
+
+
+def test_rows_that_fill_a_page_are_fewer_and_what_turns_text_costs_no_time(
+    signed_in: SignIn, sql: Answering
+) -> None:
+    sql.rows = [{"a": "\u202e" * 1_000_000} for _ in range(30)]
+    began = time.monotonic()
+    long = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
+    took = time.monotonic() - began
+    sql.rows = [{f"c{number}": "\u202e" * 2_000 for number in range(10)} for _ in range(500)]
+    turning = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
+    sql.rows = [{f"c{number}": "x" for number in range(1_990)} for _ in range(500)]
+    wide = signed_in("analyst").send("/query", "/query", sql="SELECT 1").text
+
+    assert "30 rows." in long and "… (1,000,000 characters)" in long and took < 5
+    assert "The first 95 rows; there are more" in wide and len(wide) < 2 * statement.LARGEST_PAGE
+    assert "The first 198 rows; there are more" in turning and len(turning) < 2 * statement.LARGEST_PAGE
+
+
+def test_one_person_has_half_of_the_turns(console: Console) -> None:
+    known = users.load(console.users_file)
+    ann, ben = (
+        Session(user=known[name], password="", began=0, used=0) for name in ("the-analyst", "the-operator")
+    )
+    go_on = threading.Event()
+
+    async def ask() -> tuple[list[Any], str]:
+        sent = console.statements.sent
+        many = [asyncio.create_task(sent(go_on.wait, ann)) for _ in range(statement.OF_ONE)]
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError, match="4 queries and files of the-analyst are under way"):
+            await sent(lambda: "", ann)
+        answer = await sent(lambda: "here", ben)
+        go_on.set()
+        return await asyncio.gather(*many), answer
+
+    assert asyncio.run(ask()) == ([True] * statement.OF_ONE, "here")
+    assert queries(scraped(console)) | {"busy": 1, "ok": statement.OF_ONE + 1} == queries(scraped(console))
+    assert asyncio.run(console.statements.sent(lambda: "again", ann)) == "again"
+
+
+def test_a_file_leaves_its_turn_whatever_became_of_it(signed_in: SignIn, sql: Answering) -> None:
+    made = signed_in("analyst")
+    answers = []
+    for error in (*[None] * statement.OF_ONE, UsageError("wrong"), BusyError("busy"), None):
+        sql.error = error
+        answers.append(made.send("/query.csv", "/query", sql="SELECT 1").status_code)
+
+    assert answers == [*[200] * statement.OF_ONE, 400, 409, 200]
 
 
 def test_a_csv_has_the_values_and_nothing_that_a_spreadsheet_runs(signed_in: SignIn, sql: Answering) -> None:

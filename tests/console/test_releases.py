@@ -76,6 +76,17 @@ def test_a_rollback_says_where_to_and_why(signed_in: SignIn, world: World) -> No
     assert "Release 5, which is live" in alone and "sales v-0 orders batch 5" in alone
 
 
+def test_the_live_release_leads_to_the_one_that_a_rollback_restores(signed_in: SignIn, world: World) -> None:
+    live = Entry(release=release_answers.BACK, live=True, changes=(), back_to=2)
+    world.releases = [live.to_json(), *world.releases]
+    operator = signed_in("operator")
+
+    assert 'href="/releases/2/rollback"' in operator.get("/releases/5").text
+    assert "/rollback" not in signed_in("analyst").get("/releases/5").text
+    world.releases = [replace(live, back_to=None).to_json()]
+    assert "/rollback" not in operator.get("/releases/5").text
+
+
 def test_a_plan_says_what_changes_what_was_compared_and_what_the_gate_said(
     signed_in: SignIn, compared: list[Any]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.console import release_answers
 from tests.console.conftest import PORT, Browser, World
 from twinlake.config import users
-from twinlake.console import sign_in, slowdown
+from twinlake.console import sessions, sign_in, slowdown
 from twinlake.console.console import Console
 from twinlake.console.sessions import IDLE_S, LONGEST_S
 
@@ -125,6 +125,15 @@ def test_a_session_ends_however_much_it_is_used(signed_in: SignIn, world: World)
     world.now = ends + 1
 
     assert made.get("/").url.path == "/sign-in"
+
+
+def test_who_signs_in_again_and_again_signs_out_nobody_else(console: Console) -> None:
+    known = users.load(console.users_file)
+    ben = console.sessions.begin(known["the-operator"], "b")
+    words = [console.sessions.begin(known["the-analyst"], "a") for _ in range(2 * sessions.MOST)]
+
+    assert console.sessions.find(ben) and console.sessions.count() == sessions.MOST + 1
+    assert console.sessions.find(words[-1]) and not console.sessions.find(words[0])
 
 
 def test_who_is_removed_or_has_another_password_is_out_and_another_role_holds_at_once(

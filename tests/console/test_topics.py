@@ -68,7 +68,8 @@ def test_a_quarantine_is_read_as_who_is_signed_in(
     login = ("the-analyst", passwords["analyst"])
     assert held == [(*login, "orders", "orders_quarantine", "orders_replayed", 3)]
     assert "1,200 invalid, 2 too late." in shown
-    assert "not_allowed:status 1,200 invalid by contract 1.0.0" in shown and "0/1/17" in shown
+    assert "not_allowed:status the value is not one of those that the contract lists 1,200 invalid" in shown
+    assert "invalid by contract 1.0.0" in shown and "0/1/17" in shown
     assert "invalid empty:region 1.0.0 valid 1.1.0 3 8 to 9" in shown and "Replay…" not in shown
 
 

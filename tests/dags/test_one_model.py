@@ -34,7 +34,7 @@ def submit(self, kind, params, key=None, asker=None):
     raise Sent(kind, dict(params))
 
 Settings.services = lambda self: None
-LakeClient.of = classmethod(lambda cls, services, asker, **more: cls("http://lake", "token"))
+LakeClient.of = classmethod(lambda cls, *asked, **more: cls("http://lake", "token"))
 LakeClient.submit = submit
 app = build_app()
 commands = [["topic", "accept"], *([name] for name in COMMANDS)]
@@ -68,7 +68,7 @@ print(json.dumps({"help": help, "sent": sent, "document": text(), "taken": taken
 """
 COMMANDS = (
     "rebuild", "verify", "plan", "build", "diff", "gate", "promote", "rollback", "retire", "changelog",
-    "pause", "resume", "reload", "replay",
+    "pause", "resume", "reload", "replay", "maintain",
 )  # fmt: skip
 FORMS = ("backfill", "backup", "maintain", "release", "reload", "replay", "rollback")
 

@@ -6,7 +6,9 @@ The tests of this module follow each other: the last looks for the passwords and
 from __future__ import annotations
 
 import base64
+import json
 import secrets
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +44,7 @@ from twinlake.server.client import LakeClient
 from twinlake.services import rights
 from twinlake.services.broker_security import certificates, supervisor_access
 from twinlake.services.certificates import BROKER, SUPERVISOR
+from twinlake.services.secrets import secrets_of
 from twinlake.services.supervise.control import context_of
 
 EXAMPLE, OTHER_TOPIC = "devices", "readings"
@@ -424,6 +427,28 @@ def test_no_secret_is_in_any_file_log_commit_checkpoint_report_page_or_process(l
     assert leaks == []
     assert all(looked.values()), looked
     assert looked["process"] >= 10 and looked["page"] >= 10 and looked["file"] > 100
+
+
+def test_none_is_in_the_bundle_for_whoever_helps(locked: Locked) -> None:
+    """Everything runs, and each part of it can be collected."""
+    file = locked.settings.home.parent / "support.tar.gz"
+    locked("support", str(file))
+    found, leaks, looked = _finders(locked), list[str](), list[str]()
+
+    with tarfile.open(file) as bundle:
+        for one in bundle.getmembers():
+            content = bundle.extractfile(one)
+            assert content is not None
+            looked.append(one.name.partition("/")[2])
+            leaks += found(one.name, content.read())
+        failed = json.loads(bundle.extractfile("support/contents.json").read())["failed"]  # type: ignore[union-attr]
+
+    assert leaks == []
+    assert failed == {}
+    assert {"status.json", "certificates.json", "processes.json", "logs/lake.log"} <= set(looked)
+    assert file.stat().st_mode & 0o777 == 0o600
+    held = set(secrets_of(locked.settings).values())
+    assert {one.decode() for one in _secrets(locked).values()} <= held
 
 
 def test_the_sql_server_cannot_even_see_the_files_that_hold_secrets(locked: Locked) -> None:

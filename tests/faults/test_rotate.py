@@ -25,11 +25,9 @@ from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 from twinlake.reading import client
 from twinlake.server.client import LakeClient
-from twinlake.services.rotated import ALL
+from twinlake.services.rotated import ALL, NAMES
 from twinlake.services.supervise import record
 
-NAMES = tuple(name for name in ALL if name != "kafka_access")
-"""The broker is not locked here; tests/services/supervise/test_locked.py rotates those."""
 PARTS = ("lake", "sql", "console", "airflow")
 WITHIN_S = 60.0
 RECORDS = 6_000

@@ -144,7 +144,7 @@ def test_a_table_without_a_grid_has_no_range_but_all_of_it() -> None:
     for start, end in (("2026-01-31T12:00:00Z", None), (None, "2026-01-31T12:00:00Z")):
         with pytest.raises(UsageError, match="t cannot be limited to a range") as caught:
             window_range(start, end, None, "t")
-        assert caught.value.remedy == "leave out --from and --to"
+        assert caught.value.remedy == "leave the range out"
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,10 @@ def test_compaction_keeps_every_entry(tmp_path: Path) -> None:
 
 def test_what_the_schedule_does_and_what_only_looks_are_no_acts() -> None:
     assert is_act("rebuild", {"table": "t"}) and not is_act("rebuild", {"table": "t", "due": True})
+    due, by_hand = {"table": "t", "due": True}, Asker(by="anna", via="cli")
+    assert is_act("rebuild", due, by_hand) and is_act("rebuild", due, Asker(by="anna", via="airflow"))
+    assert not is_act("rebuild", due, Asker(by="airflow", via="airflow"))
+    assert not is_act("reload", {"check": True}, by_hand)
     assert is_act("reload", {}) and not is_act("reload", {"check": True})
     assert not is_act("diff", {}) and not is_act("maintain", {})
     assert is_act("verify", {"table": "t", "due": True, "repair": True})  # it replaces what readers see

@@ -77,6 +77,10 @@ def test_a_stream_begins_goes_on_fails_and_begins_again(
         status = {"topics": [{**ingest, **changed}], "versions": versions}
         lineage.look(lambda: status, lambda: [version])
 
+    paused = {"stalled": True, "error": {"what": "it is paused"}, "paused": {"by": "anna"}}
+    look([{**advance, **paused}])
+    look([advance])
+    look([{**advance, **paused}])
     look([advance])
     look([{**advance, "position": {"orders": 2}}], records=25)
     look([{**advance, "stalled": True, "error": {"what": "it divides by zero"}}], records=25)
@@ -88,8 +92,10 @@ def test_a_stream_begins_goes_on_fails_and_begins_again(
     advances = [(state, run) for name, state, run in told if name == "advance"]
     ingests = [(state, run) for name, state, run in told if name == "ingest"]
     assert [state for state, _ in ingests] == ["START", "RUNNING", "COMPLETE", "START", "COMPLETE"]
-    assert [state for state, _ in advances] == ["START", "RUNNING", "FAIL", "START", "COMPLETE"]
-    assert [len({run for _, run in runs}) for runs in (ingests, advances)] == [2, 2]
+    assert [state for state, _ in advances] == [
+        "START", "COMPLETE", "START", "RUNNING", "FAIL", "START", "COMPLETE",
+    ]  # fmt: skip
+    assert [len({run for _, run in runs}) for runs in (ingests, advances)] == [2, 3]
     (running, _) = [one for one in lines(file) if one["eventType"] == "RUNNING"]
     assert running["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 15
     (failed,) = [one for one in lines(file) if one["eventType"] == "FAIL"]

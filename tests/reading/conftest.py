@@ -69,9 +69,9 @@ class SqlServer:
         self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
         self.metrics_port = self.metrics_port or free_port()
         self.scratch.mkdir(exist_ok=True)
-        lines = [hashed(name, PASSWORD).strip() for name in ("analyst", "ben", "ben@elsewhere")]
-        operator = f"{hashed('olga', PASSWORD).strip()}:operator"
-        (self.scratch / "password").write_text("\n".join((*lines, operator, "")))
+        roles = dict.fromkeys(("analyst", "ben", "ben@elsewhere"), "analyst") | {"olga": "operator"}
+        lines = [f"{hashed(name, PASSWORD).strip()}:{role}\n" for name, role in roles.items()]
+        (self.scratch / "password").write_text("".join(lines))
         (self.scratch / "metrics").write_text(hashed(*SCRAPER))
         arguments = [
             sys.executable, *self.program, "--home", str(self.home),

@@ -425,6 +425,35 @@ def test_neither_door_opens_without_the_password(
         jdbc(user=user, password=password)
 
 
+A_HASH = f":1:{32 * 'f'}:{64 * 'f'}"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "half", "a:1:ff:ff:admin", f"a{A_HASH}:opera", "twice", f"a{A_HASH}{A_HASH[:-1]}:admin",
+        f"a{A_HASH}{A_HASH}", f"a{3 * A_HASH}:admin",
+    ],
+)  # fmt: skip
+def test_neither_door_opens_by_what_is_left_of_the_users(
+    sql: SqlServer, jdbc: Callable[..., Any], added: str
+) -> None:
+    file = sql.scratch / "password"
+    whole = file.read_text()
+    try:
+        file.write_text(f"{whole}{whole.splitlines()[0] if added == 'twice' else added}\n")
+        answer = httpx.post(
+            f"{sql.url}/query", auth=("analyst", PASSWORD), trust_env=False,
+            headers={"X-Twinlake-Query": "1"}, json={"sql": "SELECT 1"},
+        )  # fmt: skip
+        assert answer.status_code == 401
+        with pytest.raises(Exception, match="Error validating the login"):
+            jdbc()
+    finally:
+        file.write_text(whole)
+    assert jdbc().isValid(10)
+
+
 def test_a_stranger_s_body_is_not_read(sql: SqlServer) -> None:
     answer = httpx.post(f"{sql.url}/query", content=b" " * (8 << 20), trust_env=False)
 

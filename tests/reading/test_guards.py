@@ -56,7 +56,7 @@ def test_a_server_with_another_delta_ends_before_it_listens(tmp_path: Path) -> N
                 held = ours.read(one)
                 planted = one.startswith("io/delta/package")
                 another.writestr(one, held.replace(b"4.3.1", b"4.9.9") if planted else held)
-    (tmp_path / "password").write_text(hashed("analyst", "for-tests-only"))
+    (tmp_path / "password").write_text(f"{hashed('analyst', 'for-tests-only').strip()}:analyst\n")
     port, jdbc_port = free_port(), free_port()
 
     done = subprocess.run(

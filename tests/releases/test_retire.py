@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.base.test_disk import du
 from tests.project import TABLES
 from tests.releases.lake import Lake, order
+from twinlake.base.disk import Walk
 from twinlake.base.errors import NotFoundError
 from twinlake.base.times import format_moment, parse_moment, utc_now
 from twinlake.batch.maintain import KEEP_FILES_HOURS, drop_retired
 from twinlake.config.sections import LONGEST_STATEMENT_S
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version, load, version_file
+from twinlake.releases.disk import RETIRE, Freeable, of_lake
 from twinlake.releases.retire import unused
 
 DEFINED = {table.name: table for table in TABLES}
@@ -77,6 +80,11 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.stop()
 
 
+def announced(lake: Lake, by: str) -> Freeable:
+    """What `twinlake status --disk` says could be let go by this, were one release kept."""
+    return next(one for one in of_lake(lake.path, Walk(), 1, utc_now()).freeable if one.by == by)
+
+
 @pytest.mark.faults
 def test_retired_versions_are_fed_no_more_cannot_come_back_and_their_files_go_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
@@ -91,7 +99,9 @@ def test_retired_versions_are_fed_no_more_cannot_come_back_and_their_files_go_la
     assert (first["retired"], first["busy"]) == ([latest], [sales])
     back = lake.build({**CHANGED, SALES: DEFINED[SALES]})  # its sales are the old ones
     assert lake.do("retire", keep=1)["retired"] == []
+    assert announced(lake, RETIRE).what == (), "a plan would make it live again"
     (lake.path / "plans" / f"{back}.json").unlink()
+    to_retire = announced(lake, RETIRE)
 
     told = lake.do("retire", keep=1)
 
@@ -104,8 +114,10 @@ def test_retired_versions_are_fed_no_more_cannot_come_back_and_their_files_go_la
     path = old[SALES].path(lake.path)
     assert lake.do("maintain")["versions_deleted"] == [] and path.is_dir()
     later = utc_now() + timedelta(hours=KEEP_FILES_HOURS, minutes=1)
+    rows = [du(one) for one in (path, old["latest_order"].path(lake.path)) if one.exists()]
     gone = [str(one) for one in drop_retired(replace(lake.server.lake, clock=lambda: later))]
     assert sorted(gone) == sorted(retired) and not path.exists()
+    assert (to_retire.what, to_retire.later_bytes) == ((sales,), rows[0])
     assert load(version_file(lake.path, SALES, old[SALES].name)).state == "retired"
     assert lake.do("maintain")["versions_deleted"] == []
 

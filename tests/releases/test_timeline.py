@@ -73,6 +73,28 @@ def test_each_release_says_what_it_changed_and_why(lake: Any) -> None:
     assert [one.release.number for one in timeline(lake, 2)] == [3, 2]
 
 
+@pytest.mark.parametrize(
+    ("restored", "back_to"),
+    [
+        ([None], None),
+        ([None, None], 1),
+        ([None, None, 1], None),
+        ([None] * 3 + [2], 1),
+        ([None, None, 1, None], 3),
+    ],
+)  # fmt: skip
+def test_the_live_release_says_where_a_rollback_goes(
+    lake: Any, restored: list[int | None], back_to: int | None
+) -> None:
+    for number, of in enumerate(restored, 1):
+        kind = "promote" if of is None else "rollback"
+        release(lake, tables={"sales": f"f-{of or number}"}, kind=kind, restores=of)
+
+    newest, *older = timeline(lake, 50)
+
+    assert newest.back_to == back_to and not any(one.back_to for one in older)
+
+
 def test_one_release_is_asked_for_by_its_number(lake: Any) -> None:
     with pytest.raises(NotFoundError, match="there is none yet"):
         timeline(lake, 50, 1)

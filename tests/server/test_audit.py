@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from twinlake.base.errors import FullDiskError
-from twinlake.base.job import Asker, Run
+from twinlake.base.job import Asker, Job, Run
 from twinlake.base.times import parse_moment, utc_now
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.audit_log import Act, AuditLog, read_acts
+from twinlake.lake.catalog.plans import Change, Plan, Plans
+from twinlake.lake.catalog.release_log import Release, commit
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
 from twinlake.server.job_models import Params
@@ -192,3 +194,73 @@ def test_a_rotation_is_written_down_by_names_before_it_is_done(server: Server, t
     assert server.audit.open() == []
     for wrong in ({"secrets": []}, {"secrets": ["S3cret!"]}, {"secrets": ["a"] * 21}, {"token": "x"}):
         assert web.post("/audit/rotations", json={**asked, **wrong}).status_code == 400
+
+
+def test_what_switches_tables_names_them(tmp_path: Path) -> None:
+    tables = {"same": "v1", "sales": "v1", "gone": "v1"}
+    for number, of_it in enumerate((tables, {"same": "v1", "sales": "v2", "added": "v1"}), 1):
+        commit(tmp_path, Release(
+            number=number, kind="initial" if number == 1 else "promote", tables=of_it,
+            created_at="2026-01-31T11:00:00Z", approved_by="anna",
+        ))  # fmt: skip
+    changes = [
+        Change(table=table, action=action, fingerprint=None)  # type: ignore[arg-type]
+        for table, action in [
+            ("same", "unchanged"), ("sales", "changed"), ("added", "new"), ("gone", "removed"),
+            ("other", "left out"),
+        ]
+    ]  # fmt: skip
+    plan = Plan(id="c" * 12, release_before=1, changes=tuple(changes), definitions={}, created_at="")
+    Plans(tmp_path).save(plan)
+    log = AuditLog(tmp_path)
+    asked = {
+        "promote": {"plan": plan.id}, "rollback": {"to": None}, "plan": {"tables": ["sales"]},
+        "build": {"tables": [f"table_{number}" for number in range(40)]},
+        "reject": {"plan": "d" * 12}, "replay": {"topic": "orders"},
+    }  # fmt: skip
+    for kind, params in asked.items():
+        log.asked(Job(id=kind, kind=kind, params=params), ANNA, "2026-01-31T12:00:00Z")
+
+    about = {act.act: act.about for act in read_acts(tmp_path)}
+
+    assert about == {
+        "promote": ("sales", "added", "gone"), "rollback": ("added", "gone", "sales"), "plan": ("sales",),
+        "reject": (), "replay": ("orders",), "build": tuple(f"table_{number}" for number in range(40)),
+    }  # fmt: skip
+
+
+def test_a_switch_that_a_kill_interrupted_names_the_release_that_it_had_made(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path)
+    made, lost = (Job(id=id, kind="rollback", params={"to": None}) for id in ("j1", "j2"))
+    for job in (made, lost):
+        log.asked(job, ANNA, "2026-01-31T12:00:00Z")
+    commit(tmp_path, Release(
+        number=1, kind="rollback", tables={"sales": "v1"}, created_at="2026-01-31T12:00:01Z",
+        approved_by="anna", job="j1",
+    ))  # fmt: skip
+    for job in (made, lost):
+        log.ended(replace(job, state="interrupted", ended_at="2026-01-31T12:01:00Z"))
+
+    assert {act.job: act.outcome for act in log.acts()} == {
+        "j1": "interrupted; release 1 was committed before", "j2": "interrupted",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [" ", "\n", "a\u202eb", ""])
+def test_what_is_nobody_s_name_asks_for_nothing(server: Server, by: str) -> None:
+    web = TestClient(build_app(server, "secret"), headers={"Authorization": "Bearer secret"})
+    asked = {"kind": "replay", "params": {"topic": "orders"}, "by": by}
+    assert web.post("/jobs", json=asked).status_code == 400 and server.audit.acts() == []
+
+
+def test_a_changed_user_is_written_down(server: Server, tmp_path: Path) -> None:
+    app = build_app(server, "secret", lambda: parse_moment("2026-01-31T12:00:00Z"))
+    web = TestClient(app, headers={"Authorization": "Bearer secret"})
+    asked = {"user": "ben", "change": "role", "role": "operator", "by": "olga", "via": "cli"}
+    assert web.post("/audit/users", json=asked).status_code == 200
+
+    (act,) = read_acts(tmp_path)
+    assert (act.act, act.who, act.via, act.outcome) == ("users", "olga", "cli", "asked for")
+    assert act.what == {"change": "role", "user": "ben", "role": "operator"}
+    for wrong in ({"change": "rename"}, {"user": ""}, {"role": "king"}, {"password": "x"}):
+        assert web.post("/audit/users", json={**asked, **wrong}).status_code == 400

@@ -19,7 +19,7 @@ from twinlake.config.settings import Services, Settings
 from twinlake.server.tokens import Tokens
 from twinlake.services import metrics
 from twinlake.services.folders import folders_of
-from twinlake.services.rotated import ALL, Secret
+from twinlake.services.rotated import ALL, NAMES, Secret
 from twinlake.services.rotation import Rotation, unfinished, unfinished_error
 from twinlake.services.sql import hand_over, users_file
 
@@ -28,8 +28,6 @@ FIRST = Services(
     console_password="person", metrics_user="metrics", metrics_password="scrape", airflow_user="admin",
     airflow_password="flow",
 )  # fmt: skip
-NAMES = tuple(name for name in ALL if name != "kafka_access")
-"""What needs no broker."""
 
 
 class Killed(BaseException):

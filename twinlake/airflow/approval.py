@@ -159,9 +159,8 @@ def decided(client: LakeClient, plan: str) -> dict[str, Any] | None:
 def _decided_elsewhere(plan: str) -> dict[str, Any] | None:
     """The same; a lake server that restarts is waited for, and one that stays away is in the task's log."""
 
-    try:  # None would be waited for
-        (found,) = waited_for("the lake server", lambda client: (decided(client, plan),))
-        return found
+    try:
+        return waited_for("the lake server", lambda client: decided(client, plan))
     except TwinlakeError as error:
         log.warning("it is not known who has decided this plan: %s", error)
         return None

@@ -27,7 +27,7 @@ from twinlake.base.errors import (
     error_of,
 )
 from twinlake.base.job import AGAIN, Asker, CancelledError, Job
-from twinlake.base.waiting import wait_for
+from twinlake.base.waiting import wait_for_answer
 from twinlake.server.client import AWAY_S, LakeClient
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ def _stuck(job: Job, minutes: int) -> TwinlakeError:
 
 def waited_for(what: str, ask: Callable[[LakeClient], T]) -> T:
     """What the lake server answers; one that restarts is waited for."""
-    return wait_for(what, lambda: ask(lake_server()), AWAY_S, every_s=1, unready=(UnreachableError,))
+    return wait_for_answer(what, lambda: ask(lake_server()), AWAY_S, every_s=1, unready=(UnreachableError,))
 
 
 def reject(plan: str, by: str, why: str | None) -> None:

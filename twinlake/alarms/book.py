@@ -115,9 +115,11 @@ class Book:
         self.unsent[receiver] = [one for one in self.unsent.get(receiver, ()) if one.id != id]
 
     def later(self, receiver: str, id: str) -> None:
-        """The receiver has not accepted this message: others are tried before it is again."""
+        """The receiver has not accepted this message: those of other alarms are tried before it is again.
+        Those of its own stay behind it: that an alarm is over comes after that it was raised."""
         waiting = self.unsent.get(receiver, [])
-        self.unsent[receiver] = sorted(waiting, key=lambda one: one.id == id)
+        mine = {one.alarm.id for one in waiting if one.id == id}
+        self.unsent[receiver] = sorted(waiting, key=lambda one: one.alarm.id in mine)
 
     def keep_receivers(self, names: Iterable[str]) -> None:
         """What waits for a receiver that there is no more is not sent."""

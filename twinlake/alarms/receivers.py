@@ -5,13 +5,17 @@ Each is sent one message at a time and raises until it has accepted it; whoever 
 
 from __future__ import annotations
 
+import asyncio
 import smtplib
+import socket
 import ssl
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 import structlog
@@ -26,6 +30,9 @@ journal = structlog.get_logger(__name__)
 
 GROUP = "twinlake.notifiers"
 TIMEOUT_S = 10.0
+WHOLE_S = 30.0
+"""So long one message may take, however many bytes come meanwhile: others wait for it. To look up a name may
+take longer, as long as the system lets it."""
 DOMAIN = "twinlake.invalid"
 """Of the names of mails: no host is called so."""
 
@@ -60,13 +67,17 @@ class Webhook:
             headers["Authorization"] = f"Bearer {read_secret(self._token_file)}"
         host = httpx.URL(self._url).host  # the rest of an address is often a secret
         try:
-            answer = httpx.post(
-                self._url, json=message.to_json(), headers=headers, timeout=TIMEOUT_S, trust_env=False
-            )
-        except httpx.HTTPError as error:
+            status = asyncio.run(asyncio.wait_for(self._post(message, headers), WHOLE_S))
+        except (httpx.HTTPError, TimeoutError) as error:
             raise UnreachableError(f"the webhook at {host} does not answer", type(error).__name__) from None
-        if not answer.is_success:
-            raise TwinlakeError(f"the webhook at {host} answered {answer.status_code}")
+        if not httpx.codes.is_success(status):
+            raise TwinlakeError(f"the webhook at {host} answered {status}")
+
+    async def _post(self, message: Message, headers: dict[str, str]) -> int:
+        """The status. What comes after it is not read: it may be endless."""
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
+            async with client.stream("POST", self._url, json=message.to_json(), headers=headers) as answer:
+                return answer.status_code
 
 
 class Mail:
@@ -100,11 +111,44 @@ class Mail:
     def _connected(self) -> smtplib.SMTP:
         context = ssl.create_default_context()
         if self._given.mail_security == MAIL_TLS:
-            return smtplib.SMTP_SSL(self._host, self._port, timeout=TIMEOUT_S, context=context)
-        server = smtplib.SMTP(self._host, self._port, timeout=TIMEOUT_S)
+            return _BoundedTls(self._host, self._port, timeout=TIMEOUT_S, context=context)
+        server = _Bounded(self._host, self._port, timeout=TIMEOUT_S)
         if self._given.mail_security == MAIL_STARTTLS:
-            server.starttls(context=context)
+            try:
+                server.starttls(context=context)
+            except BaseException:
+                server.close()
+                raise
         return server
+
+
+class _Bounded(smtplib.SMTP):
+    """A mail server whose whole exchange ends in time: the timeout of a socket is that of one read."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._closed = threading.Event()
+        threading.Thread(target=self._cut, name="mail in time", daemon=True).start()
+        try:
+            super().__init__(*arguments, **named)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._closed.set()
+        super().close()
+
+    def _cut(self) -> None:
+        wait_s = WHOLE_S
+        while not self._closed.wait(wait_s):
+            wait_s = 1.0  # it may have no connection yet
+            if (connection := self.sock) is not None:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+
+class _BoundedTls(_Bounded, smtplib.SMTP_SSL):
+    """By TLS from the first byte."""
 
 
 def receivers_of(settings: Settings) -> dict[str, Notifier]:

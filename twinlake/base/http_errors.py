@@ -16,7 +16,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from twinlake.base.errors import TwinlakeError, UsageError, malformed, refused
 
+ABORT = "abort"
+"""In the `state` of a request's scope: what ends its connection at once, whatever waits to be sent."""
 HEAD_S = 10.0
+BODY_S = 30.0
+"""So long the body of a request may take."""
 
 
 def error_response(status: int, error: TwinlakeError) -> JSONResponse:
@@ -48,28 +52,45 @@ def install(app: FastAPI, status_of: Callable[[TwinlakeError], int], remedy: str
 
 
 class LimitedBody:
-    """Refuses a body longer than so many bytes while it comes in, whatever length the client stated."""
+    """Refuses a body longer than so many bytes while it comes in, whatever length the client stated, and one
+    that has not come within BODY_S: what has come of it is kept meanwhile. `most` may depend on who asks;
+    `remedy` is of one that is too long."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int | Callable[[Scope], int], remedy: str = "send less") -> None:
         self._app = app
-        self._most = most
+        self._most = most if callable(most) else lambda scope: most
+        self._remedy = remedy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         messages: list[Message] = []
-        had = 0
-        while scope["type"] == "http" and (not messages or messages[-1].get("more_body", False)):
-            messages.append(await receive())
-            had += len(messages[-1].get("body", b""))
-            if had > self._most:
-                error = UsageError(
-                    "the request is too large", f"the limit is {self._most} bytes", "send less"
-                )
-                return await error_response(413, error)(scope, receive, send)
+        if scope["type"] == "http":
+            try:
+                async with asyncio.timeout(BODY_S):
+                    refusal = await self._received(receive, messages, self._most(scope))
+            except TimeoutError:
+                why = f"its body has not come within {BODY_S:g} s"
+                refusal = error_response(408, UsageError("the request is too slow", why, "send it again"))
+            if messages and messages[-1]["type"] == "http.disconnect":
+                return  # nobody hears an answer
+            if refusal is not None:
+                refusal.headers["Connection"] = "close"  # what comes of it is no request
+                return await refusal(scope, receive, send)
 
         async def again() -> Message:
             return messages.pop(0) if messages else await receive()
 
         await self._app(scope, again, send)
+
+    async def _received(self, receive: Receive, messages: list[Message], most: int) -> JSONResponse | None:
+        """Fills `messages`, to the last one of the body; the answer where there are too many bytes."""
+        had = 0
+        while not messages or messages[-1].get("more_body", False):
+            messages.append(await receive())
+            had += len(messages[-1].get("body", b""))
+            if had > most:
+                error = UsageError("the request is too large", f"the limit is {most} bytes", self._remedy)
+                return error_response(413, error)
+        return None
 
 
 class Protocol(H11Protocol):
@@ -83,6 +104,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app_state = {**self.app_state, ABORT: transport.abort}  # the `state` of each request's scope
         self._look_again(waits=True)
 
     def connection_lost(self, exc: Exception | None) -> None:

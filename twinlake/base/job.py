@@ -171,3 +171,8 @@ class Run:
     def check_cancelled(self) -> None:
         if self.cancelled.is_set():
             raise CancelledError(self.id)
+
+
+def batches_text(position: Mapping[str, int]) -> str:
+    """A position for a person: of each topic the last batch of its log that was taken."""
+    return ", ".join(f"{topic} batch {batch}" for topic, batch in position.items())

@@ -1,7 +1,7 @@
 """Passwords: the line an endpoint gets instead of the password itself, and whether a password matches it.
 
 `user:iterations:salt:hash`, the last two in hexadecimal; the hash is PBKDF2 with HMAC-SHA-256 (RFC 8018).
-`reading/java/twinlake/reading/Passwords.java` reads the same line for JDBC.
+`twinlake/java/twinlake/reading/Passwords.java` reads the same line for JDBC.
 """
 
 from __future__ import annotations

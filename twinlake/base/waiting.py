@@ -72,6 +72,13 @@ def wait_for(
     return found
 
 
+def wait_for_answer(
+    what: str, ask: Callable[[], T], limit_s: float, *, every_s: float, unready: tuple[type[Exception], ...]
+) -> T:
+    """Like `wait_for`, but None is an answer."""
+    return wait_for(what, lambda: (ask(),), limit_s, every_s=every_s, unready=unready)[0]
+
+
 def answer(asked: Future[T], what: str, limit_s: float, run: Run | None = None) -> T:
     """What another thread promised; its error is raised here. Whoever gives up needs it no more."""
 

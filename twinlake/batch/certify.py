@@ -244,7 +244,9 @@ def _rebuild(
 
 def _kept(lake: OpenLake, made: Certificate) -> Certificate:
     """With the last answer of another engine, where none was asked now: it was logged then. One that failed
-    said nothing of the version."""
+    said nothing of the version. Of a range without windows nothing is kept: it was compared with nothing."""
+    if made.equal and not made.rows_compared and not made.covers_all:
+        return made
     is_fresh = made.witness is not None
     if not is_fresh and lake.settings.values.proof.witness != WITNESS_OFF:
         before = lake.certificates.newest(made.table, made.version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from twinlake.base.errors import DamagedError
-from twinlake.base.job import Run
+from twinlake.base.job import Job, Run
 from twinlake.base.location import Location
 from twinlake.base.times import parse_moment
 from twinlake.base.waiting import holding
@@ -68,7 +68,16 @@ class Maintained:
 
 
 def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_S) -> int:
-    """Delete the commit files before the newest checkpoint that is older than `keep_s`; how many.
+    """Delete the commit files that `old_commits` names; how many."""
+    gone = old_commits(path, now_s, keep_s)
+    for name in gone:
+        store.delete(path / delta.LOG_FOLDER / name)
+    return len(gone)
+
+
+def old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_S) -> list[str]:
+    """The commit files before the newest checkpoint that is older than `keep_s`, in the order in which they
+    may go.
 
     Delta does the same by itself, but by whole days (86,400 files at a step each second), and it knows
     nothing of the metadata that a quiet table has in its last commits; so versions have Delta's own clean-up
@@ -79,15 +88,14 @@ def drop_old_commits(path: Location, now_s: float, keep_s: float = KEEP_COMMITS_
     old = next((one.version for one in whole if now_s - store.stat(one.file).modified_s > keep_s), None)
     newest = delta.newest_commit(path, lambda metadata: "position" in metadata or "batch" in metadata)
     if old is None or newest is None:
-        return 0
+        return []
     first_kept = min(old, newest.version)  # the newest metadata is where the next start begins
-    gone = 0
+    gone = []
     for name in sorted(store.names(log)):
         named = _OF_VERSION.fullmatch(name)
         unpublished = _UNPUBLISHED.fullmatch(name) and now_s - store.stat(log / name).modified_s > keep_s
         if unpublished or (named and int(named[1] or named[5]) < first_kept):
-            store.delete(log / name)
-            gone += 1
+            gone.append(name)
     return gone
 
 
@@ -185,7 +193,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
 def _cleaned(lake: OpenLake, path: Location) -> int:
     """One table; how many commit files were deleted."""
     now_s = lake.clock().timestamp()
-    keep_s = max(KEEP_COMMITS_S, _pinned_s(lake, now_s))
+    keep_s = max(KEEP_COMMITS_S, pinned_s(lake.runs.all(), now_s))
     if keep_s <= KEEP_FILES_HOURS * 3600:  # Delta knows only for so long what was replaced, and when
         vacuum(lake.spark, path, KEEP_FILES_HOURS)
     else:
@@ -212,7 +220,7 @@ def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:
     Their JSON stays: a release that used them can still be explained, and no build number is used twice.
     """
     now_s, gone = lake.clock().timestamp(), []
-    keep_s = max(KEEP_FILES_HOURS * 3600, _pinned_s(lake, now_s))
+    keep_s = max(KEEP_FILES_HOURS * 3600, pinned_s(lake.runs.all(), now_s))
     for version in stored_versions(lake.path):
         rows = version.path(lake.path)
         if version.retired_at is None or not store.exists(rows) or table not in (None, version.table):
@@ -223,7 +231,7 @@ def drop_retired(lake: OpenLake, table: str | None = None) -> list[Version]:
     return gone
 
 
-def _pinned_s(lake: OpenLake, now_s: float) -> float:
-    """For how many seconds running jobs may have pinned something: since the first of them began."""
-    began = (job.started_at for job in lake.runs.all() if job.state == "running")
+def pinned_s(jobs: Iterable[Job], now_s: float) -> float:
+    """For how many seconds those that run may have pinned something: since the first of them began."""
+    began = (job.started_at for job in jobs if job.state == "running")
     return max((now_s - parse_moment(text).timestamp() + SLACK_S for text in began if text), default=0.0)

@@ -15,13 +15,13 @@ from twinlake.base.version import VERSION
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "services": ("up", "down", "status", "logs", "reset"), "doctor": ("doctor",), "produce": ("produce",),
-    "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify"), "jobs": ("jobs",),
+    "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "maintain"), "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
-    "backup": ("backup", "restore"), "rotate": ("rotate",),
+    "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

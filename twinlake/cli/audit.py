@@ -10,6 +10,7 @@ from twinlake.cli.jobs import AS_JSON
 from twinlake.cli.local_lake import refuse_unreadable
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows
+from twinlake.server.outcomes import WITHOUT_JOB, about
 
 if TYPE_CHECKING:
     from twinlake.lake.catalog.audit_log import Act
@@ -56,6 +57,5 @@ def audit_command(
 
 
 def _row(act: Act) -> tuple[str, ...]:
-    what = ", ".join(f"{name}={value}" for name, value in act.what.items())
-    outcome = act.outcome or "not ended"
-    return (act.at[:19], act.who, act.via, act.act, what, act.why or "", outcome, act.job)
+    outcome, job = act.outcome or "not ended", "" if act.act in WITHOUT_JOB else act.job
+    return (act.at[:19], act.who, act.via, act.act, about(act.what), act.why or "", outcome, job)

@@ -1,4 +1,4 @@
-"""`twinlake rebuild` and `verify`: ask the lake server and follow the job."""
+"""`twinlake rebuild`, `verify` and `maintain`: ask the lake server and follow the job."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
-from twinlake.lake.catalog.version import batches_text
-from twinlake.server.job_models import RebuildParams, VerifyParams
+from twinlake.server import outcomes
+from twinlake.server.job_models import MaintainParams, RebuildParams, VerifyParams
 
 SHOWN = 10
 
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of the batch layer."""
     app.command("rebuild")(rebuild_command)
     app.command("verify")(verify_command)
+    app.command("maintain")(maintain_command)
 
 
 @asking(RebuildParams, arguments=("table",))
@@ -31,34 +32,42 @@ def verify_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -
     _certify("verify", asked, key, as_json)
 
 
+@asking(MaintainParams, arguments=("table",))
+def maintain_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    client = lake_client()
+    job = follow(client, client.submit("maintain", asked, key))
+    result = job.succeeded()
+    if as_json:
+        print_json({"job": job.id, "state": job.state, **result})
+        return
+    commits = f"{result['commit_files_deleted']:,} old commit files"
+    say(f"{commits} were deleted, and the data files that nobody needs")
+    for topic in result["logs_compacted"]:
+        say(f"compacted the log of {topic}")
+    for version in result["versions_deleted"]:
+        say(f"deleted the files of {version}")
+
+
 def _certify(kind: str, params: dict[str, Any], key: str | None, as_json: bool) -> None:
     client = lake_client()
     job = follow(client, client.submit(kind, params, key))
     result = job.result or job.succeeded()
-    is_empty = _is_empty(params, result)
+    is_empty = outcomes.is_empty(params, result)
     if as_json:
         print_json({"job": job.id, "state": job.state, **result})
     elif is_empty:
-        say(f"nothing was rebuilt: no window of {params['table']} begins in that range")
+        say(outcomes.nothing(kind, result))
     else:
         _show(kind, result, is_live="version" not in params)
     if not result["equal"] or result["disputed"] or is_empty:
         raise typer.Exit(1)
 
 
-def _is_empty(params: dict[str, Any], result: dict[str, Any]) -> bool:
-    """Whether a range was given in which nothing lies: most probably it was not the one that was meant."""
-    return bool(not result["rows_compared"] and (params.get("from") or params.get("to")))
-
-
 def _show(kind: str, result: dict[str, Any], is_live: bool) -> None:
-    place = batches_text(result["position"])
-    verdict = ("equal", "green") if result["equal"] else ("NOT equal", "bold red")
-    name = f"{result['table']} {result['version']}"
-    if not result["due"]:
-        say(f"{name}: nothing is pending; this is its newest certificate")
-    compared = f"{result['rows_compared']:,} rows compared"
-    say(f"{name}: speed and batch are ", verdict, f" at {place} over {result['covers']}; {compared}")
+    if text := outcomes.pending(result):
+        say(text)
+    before, verdict, after = outcomes.certified(result)
+    say(f"{before} ", (verdict, "green" if result["equal"] else "bold red"), f" {after}")
     if proof := result.get("proof"):
         from twinlake.lake.catalog.disputed import lines
         from twinlake.lake.catalog.witnessed import Witnessed

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
 from twinlake.cli.output import print_json, say, show_rows
-from twinlake.lake.catalog.version import batches_text
 from twinlake.server.job_models import ChangelogParams
 
 

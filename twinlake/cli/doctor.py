@@ -65,27 +65,37 @@ def doctor(
         print(example(), end="")
         return
     settings = load_settings()
-    rows: list[tuple[str, str, str]] = []
-    external: tuple[str, ...] = ()
+    with console.status("asking ..."):
+        rows, found, external = examined(settings)
+    if as_json:
+        print_json(as_told(settings, rows, found, external))
+    else:
+        _show(settings, rows, found, external)
+    if any(one.error for one in found):
+        raise typer.Exit(1)
+
+
+Rows = list[tuple[str, str, str]]
+
+
+def examined(settings: Settings) -> tuple[Rows, list[Finding], tuple[str, ...]]:
+    """Every setting, every finding, and which services are given; of wrong settings, only that they are."""
     try:
         settings.refuse_incomplete()
     except UsageError as error:
-        found = [Finding(service="settings", looked_at=str(settings.file), error=error)]
-    else:
-        rows, external = list(shown(settings.values)), settings.values.given
-        with console.status("asking ..."):
-            found = list(checks(settings))
-    sound = not any(one.error for one in found)
-    if as_json:
-        print_json({
-            "home": str(settings.home), "file": _file(settings), "ok": sound,
-            "settings": [dict(zip(("name", "value", "from"), row, strict=True)) for row in rows],
-            "checks": [_as_json(one, external) for one in found],
-        })  # fmt: skip
-    else:
-        _show(settings, rows, found, external)
-    if not sound:
-        raise typer.Exit(1)
+        return [], [Finding(service="settings", looked_at=str(settings.file), error=error)], ()
+    return list(shown(settings.values)), list(checks(settings)), settings.values.given
+
+
+def as_told(
+    settings: Settings, rows: Rows, found: list[Finding], external: tuple[str, ...]
+) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "home": str(settings.home), "file": _file(settings), "ok": not any(one.error for one in found),
+        "settings": [dict(zip(("name", "value", "from"), row, strict=True)) for row in rows],
+        "checks": [_as_json(one, external) for one in found],
+    }  # fmt: skip
 
 
 def check_given(settings: Settings, services: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from twinlake.base.times import parse_moment, utc_now
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Settings
-from twinlake.server.client import LakeClient, now_and_then
+from twinlake.server.client import TIMEOUT_S, LakeClient, now_and_then
 
 AS_JSON = Annotated[bool, typer.Option("--json", help="print the result as JSON")]
 KEY = Annotated[str | None, typer.Option(help="idempotency key: the same key finds the same job again")]
@@ -87,7 +87,7 @@ def cancel_command(
 
 def follow(client: LakeClient, job: Job) -> Job:
     """Follow with a bar and the time left on a terminal, a line now and then elsewhere."""
-    with _reporter(f"{job.kind} {job.params.get('table', '')}".strip(), job.id) as report:
+    with _reporter(f"{job.kind} {job.params.get('table') or ''}".strip(), job.id) as report:
         try:
             return client.follow(job.id, on_progress=report)
         except KeyboardInterrupt:
@@ -121,14 +121,16 @@ def _seconds(job: Job) -> str:
     return f"{(end - parse_moment(job.started_at)).total_seconds():.1f}"
 
 
-def lake_client(settings: Settings | None = None, why: str | None = None) -> LakeClient:
+def lake_client(
+    settings: Settings | None = None, why: str | None = None, timeout_s: float = TIMEOUT_S
+) -> LakeClient:
     """The client of the lake server that runs for this home; UnreachableError without one.
 
     `why` is what the audit log has as the reason of what is asked for.
     """
     asker = Asker(by=this_user(), via="cli", why=why or None)
     of = settings or load_settings()
-    return LakeClient.of(of.services(), asker, read_again=of.services)
+    return LakeClient.of(of.services(), asker, timeout_s, read_again=of.services)
 
 
 def named(given: str | None, flag: str) -> str:

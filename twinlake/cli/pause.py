@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client, named
-from twinlake.cli.output import print_json, say
+from twinlake.cli.output import print_json, say, tell
 from twinlake.lake.catalog.paused import what
-from twinlake.lake.catalog.version import batches_text
 from twinlake.server.job_models import PauseParams, ResumeParams
 
 NAME = Annotated[str, typer.Argument(help="{about}")]
@@ -45,6 +45,8 @@ def pause_command(
         return
     paused = found["paused"]
     say(f"{paused['what']} {'is' if found['changed'] else 'was already'} {paused['words']}")
+    if not found["changed"] and asked.get("reason") not in (None, paused["reason"]):
+        tell("its reason stays as it is: `twinlake resume`, then pause it again for another")
     for version, position in (found["position"] or {}).items():
         say(f"  version {version} stands at {batches_text(position)}")
 

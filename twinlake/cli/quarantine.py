@@ -23,8 +23,10 @@ from twinlake.lake.log.active_topics import active_topic
 from twinlake.lake.log.quarantine import reason_sql, refuse_unknown
 from twinlake.reading import quarantined as quarantine
 from twinlake.reading.client import PATIENT, Waiting
+from twinlake.server import outcomes
 from twinlake.server.job_models import ReplayParams
 from twinlake.topics.topic import load_topic
+from twinlake.topics.verdict import meaning
 
 TOPIC = Annotated[str, typer.Argument(help="the topic whose records were refused")]
 REASON = Annotated[
@@ -81,7 +83,7 @@ def replay_command(
     if as_json:
         print_json({"job": job.id, **result})
     else:
-        _show_replayed(result)
+        say(outcomes.replayed(result))
 
 
 def quarantined(
@@ -111,6 +113,9 @@ def _show(found: Mapping[str, Any]) -> None:
                 for one in found["groups"]
             ),
         )  # fmt: skip
+        for reason in dict.fromkeys(one["reason"] for one in found["groups"]):
+            if words := meaning(reason):
+                say(f"  {reason}: {words}")
     if found["replayed"]:
         say("replayed:")
         show_rows(
@@ -122,16 +127,6 @@ def _show(found: Mapping[str, Any]) -> None:
                 for one in found["replayed"]
             ),
         )  # fmt: skip
-
-
-def _show_replayed(result: Mapping[str, Any]) -> None:
-    judged = f"{result['judged']:,} quarantined records judged by contract {result['contract']}"
-    if not result["replayed"]:
-        say(f"{result['topic']}: {judged}: every verdict stays")
-        return
-    became = ", ".join(f"{count:,} {verdict}" for verdict, count in result["verdicts"].items() if count)
-    batches = _span(result["batches"][0], result["batches"][-1])
-    say(f"{result['topic']}: {judged}: {result['replayed']:,} changed, now {became} (log batch {batches})")
 
 
 def _record_ids(samples: Iterable[Mapping[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import DefinitionError, NotFoundError
+from twinlake.base.job import batches_text
 from twinlake.base.version import commit_of
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client, named
@@ -17,7 +18,7 @@ from twinlake.cli.output import Words, load_settings, print_json, say, show_erro
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.plans import Plans
-from twinlake.lake.catalog.version import batches_text
+from twinlake.server import outcomes
 from twinlake.server.job_models import (
     BuildParams,
     DiffParams,
@@ -281,11 +282,9 @@ def _switch(
     if as_json:
         print_json(result)
         return
+    say(outcomes.released(result))
     if not result["changed"]:
-        say(f"nothing to promote: release {result['release']} means the same")
         return
-    restored = f", the tables of release {result['restores']} again" if result["restores"] else ""
-    say(f"release {result['release']} is live{restored} (approved by {result['approved_by']})")
     for table, version in result["tables"].items():
         say(f"  {table} {version} at {batches_text(result['positions'].get(table, {}))}")
     if result["followed"]:

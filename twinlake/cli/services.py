@@ -100,7 +100,14 @@ def down() -> None:
         tell("nothing was running")
 
 
-def status(as_json: Json = False) -> None:
+def status(
+    as_json: Json = False,
+    disk: Annotated[
+        bool,
+        typer.Option("--disk", help="Show instead what is on the disk, by topic, table and version, and what "
+                     "could be let go; nothing need run."),
+    ] = False,
+) -> None:  # fmt: skip
     """Show every part, topic and table version, the live release and its tables' newest certificates.
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
@@ -110,21 +117,18 @@ def status(as_json: Json = False) -> None:
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
-    parts = control.describe(settings)
-    if not parts:
-        raise UnreachableError(
-            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
-        )
-    lake = _lake_status(settings, parts)
+    if disk:
+        from twinlake.cli.disk import show_disk
+
+        show_disk(settings, as_json)
+        return
+    parts, lake = asked(settings)
     found = problems(parts, lake, record.supervisor_error(settings))
     if half_rotated := unfinished_error(folders_of(settings)):
         found.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
-    whole = bool(parts) and all(part["answers"] for part in parts)
+    whole = _is_whole(parts)
     if as_json:
-        print_json({
-            "home": str(settings.home), "ready": whole, "supervisor": record.supervisor_alive(settings),
-            "parts": parts, **lake,
-        })  # fmt: skip
+        print_json(as_told(settings, parts, lake))
     else:
         _show(parts, lake)
         _show_problems(found)
@@ -132,6 +136,28 @@ def status(as_json: Json = False) -> None:
         raise typer.Exit(3)
     if found:
         raise typer.Exit(1)
+
+
+def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What services and lake server say of themselves; UnreachableError where nothing runs."""
+    parts = control.describe(settings)
+    if not parts:
+        raise UnreachableError(
+            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
+        )
+    return parts, _lake_status(settings, parts)
+
+
+def as_told(settings: Settings, parts: list[dict[str, Any]], lake: dict[str, Any]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "home": str(settings.home), "ready": _is_whole(parts),
+        "supervisor": record.supervisor_alive(settings), "parts": parts, **lake,
+    }  # fmt: skip
+
+
+def _is_whole(parts: list[dict[str, Any]]) -> bool:
+    return bool(parts) and all(part["answers"] for part in parts)
 
 
 def logs(

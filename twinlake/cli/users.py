@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.base.files import alone
+from twinlake.cli.jobs import lake_client
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config import users
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.sql import USER, users_file
 
+NOTED_S = 3.0
+REMOVE = "remove"
 Name = Annotated[str, typer.Argument(help="a user")]
 Role = Annotated[str, typer.Option(help=f"one of {', '.join(users.ROLES)}")]
 
@@ -33,7 +36,8 @@ def register(app: typer.Typer) -> None:
 
 def add(name: Name, role: Role = users.ANALYST) -> None:
     """Add a user; prints the password, which is made here and kept nowhere."""
-    made = users.add(_file(load_settings()), name, role)
+    settings = load_settings()
+    made = users.add(_file(settings), name, role, lambda: _note(settings, name, "add", role))
     tell(f"{name} may sign in with the role {role}, with this password, which is shown this once:")
     say(made)
 
@@ -52,25 +56,47 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="print JSO
 def remove(name: Name) -> None:
     """Remove a user, who is signed out at once."""
     _refuse_reader(name, "removed")
-    users.remove(_file(load_settings()), name)
+    settings = load_settings()
+    users.remove(_file(settings), name, lambda: _note(settings, name, REMOVE))
     tell(f"{name} is removed")
+    _tell_nobody_acts(settings)
 
 
 def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.join(users.ROLES)}")]) -> None:
     """Give a user another role."""
     _refuse_reader(name, "given another role")
-    users.set_role(_file(load_settings()), name, role)
+    settings = load_settings()
+    users.set_role(_file(settings), name, role, lambda: _note(settings, name, "role", role))
     tell(f"{name} has the role {role} now")
+    _tell_nobody_acts(settings)
 
 
 def password(name: Name) -> None:
     """Make another password of a user, and print it; of the first user services.json gets it, too."""
     _refuse_reader(name, "changed here")
     settings = load_settings()
-    made = users.new_password(_file(settings), name)
+    made = users.new_password(_file(settings), name, lambda: _note(settings, name, "password"))
     _tell_the_commands(settings, name, made)
     tell(f"{name} may sign in with this password from now on; it is shown this once:")
     say(made)
+
+
+def _note(settings: Settings, name: str, change: str, role: str | None = None) -> None:
+    """In the audit log, before it is done. Nobody waits long for a lake server that is away; one that refuses
+    is heard, unless somebody has to go."""
+    try:
+        lake_client(settings, timeout_s=NOTED_S).user_changed(name, change, role)
+    except TwinlakeError as error:
+        if change != REMOVE and not isinstance(error, UnreachableError):
+            raise
+        tell(f"the audit log does not have this: {error.what} ({error.why or error.remedy})")
+
+
+def _tell_nobody_acts(settings: Settings) -> None:
+    if not any(one.acts for one in users.load(_file(settings)).values()):
+        tell(
+            "nobody can act on the console any more: `twinlake users add NAME --role operator` adds somebody"
+        )
 
 
 def _tell_the_commands(settings: Settings, name: str, password: str) -> None:

@@ -20,16 +20,12 @@ from twinlake.config.keys import SECRET, Key, Section
 
 PLAINTEXT, SASL_SSL, SSL = "PLAINTEXT", "SASL_SSL", "SSL"
 SCRAM, PLAIN = "SCRAM-SHA-512", "PLAIN"
-OTHER_SCRAM = "SCRAM-SHA-256"
-"""Of the embedded broker's users alone, every second time that their passwords are rotated: Kafka keeps one
-password of a user for each mechanism."""
 File = Path | None
 Role = Literal["ingest", "producer", "changelog"]
 ROLES: tuple[Role, ...] = ("ingest", "producer", "changelog")
 _SECRETS = ("password", "key_password")
 _MODULES = {
     SCRAM: "org.apache.kafka.common.security.scram.ScramLoginModule",
-    OTHER_SCRAM: "org.apache.kafka.common.security.scram.ScramLoginModule",
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
 _text = partial(named_text, section="kafka")

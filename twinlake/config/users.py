@@ -1,17 +1,17 @@
 """Users: who may sign in to the console and the SQL server, each with a role, in one file of salted hashes.
 
-A line each: `user:iterations:salt:hash:role`; two while a password is rotated, and either lets them in.
-`access/users` of the data directory holds it. The SQL server
-reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`); the console
-does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen: 192 random
-bits need no slow hash, and nobody has used them elsewhere.
+A line each: `user:iterations:salt:hash:role`; while a password is rotated `iterations:salt:hash` of the one
+of before stands before the role, too, and either lets them in. `access/users` of the data directory holds it.
+The SQL server reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`);
+the console does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen:
+192 random bits need no slow hash, and nobody has used them elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,9 +29,16 @@ ROLES = {
 """Each with what it may do."""
 ACTING = (OPERATOR, ADMIN)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-_LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{2,}:[0-9a-f]{2,}(:[a-z]+)?")
+_LINE = re.compile(r"([^:\s]+)((?::\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}){1,2}):([a-z]+)")
+"""`Passwords.java` has the same form: a hash that was cut is none."""
+_OF_ONE = 3
+"""Of a password: iterations, salt, hash."""
 _NOBODY = hashed("", secrets.token_urlsafe(24))
 """What a password of an unknown user is compared with: it takes as long."""
+
+
+BeforeChange = Callable[[], None] | None
+"""Called once a change is known to be possible, before it is made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +66,8 @@ class User:
         return self.role in ACTING
 
     def written(self) -> str:
-        return "".join(f"{line}:{self.role}\n" for line in reversed(self.lines))
+        before = self.before.removeprefix(self.name)  # with its colon
+        return f"{self.line}{before}:{self.role}\n"
 
 
 def can_be_name(text: str) -> bool:
@@ -78,16 +86,22 @@ def load(file: Path) -> dict[str, User]:
         raise _unreadable(file, str(getattr(error, "strerror", None) or error)) from error
     found: dict[str, User] = {}
     for number, text in enumerate(lines, 1):
-        if not _LINE.fullmatch(text):
+        if not (parts := _LINE.fullmatch(text)):
             raise _unreadable(file, f"line {number} has not the form user:iterations:salt:hash:role")
-        name, iterations, salt, hash_, *role = text.split(":")
-        of_user = User(
-            name=name, role=role[0] if role else ANALYST, line=":".join((name, iterations, salt, hash_))
-        )
-        if of_user.role not in ROLES:
-            raise _unreadable(file, f"line {number} has the unknown role {of_user.role}")
-        found[name] = replace(of_user, before=found[name].line) if name in found else of_user
+        name, role = parts[1], parts[3]
+        if name in found:
+            raise _unreadable(file, f"line {number} has the name {name}, as one before")
+        if role not in ROLES:
+            raise _unreadable(file, f"line {number} has the unknown role {role}")
+        line, before = _lines_of(name, parts[2].split(":")[1:])
+        found[name] = User(name=name, role=role, line=line, before=before)
     return found
+
+
+def _lines_of(name: str, parts: Sequence[str]) -> tuple[str, str]:
+    """What `User` has of one or two passwords."""
+    line, before = (":".join((name, *one)) if one else "" for one in (parts[:_OF_ONE], parts[_OF_ONE:]))
+    return line, before
 
 
 def admitted(file: Path, name: str, password: str) -> User | None:
@@ -97,7 +111,7 @@ def admitted(file: Path, name: str, password: str) -> User | None:
     return user.signed_in_by(matching[0]) if user and matching else None
 
 
-def add(file: Path, name: str, role: str) -> str:
+def add(file: Path, name: str, role: str, before: BeforeChange = None) -> str:
     """A new user's password, which is nowhere else; UsageError for a name or role that cannot be, or is
     there."""
     if not can_be_name(name):
@@ -107,7 +121,7 @@ def add(file: Path, name: str, role: str) -> str:
             "choose another name",
         )
     _known_role(role)
-    with _changing(file) as users:
+    with _changing(file, before) as users:
         if name in users:
             raise UsageError(
                 f"there is a user {name} already", f"with the role {users[name].role}",
@@ -118,23 +132,23 @@ def add(file: Path, name: str, role: str) -> str:
     return password
 
 
-def new_password(file: Path, name: str) -> str:
+def new_password(file: Path, name: str, before: BeforeChange = None) -> str:
     """Another password of a user; what was signed in with the one of before is signed out."""
-    with _changing(file) as users:
+    with _changing(file, before) as users:
         users[name], password = _made(name, _known(users, name).role)
     return password
 
 
-def set_role(file: Path, name: str, role: str) -> None:
+def set_role(file: Path, name: str, role: str, before: BeforeChange = None) -> None:
     """From the next request on."""
     _known_role(role)
-    with _changing(file) as users:
+    with _changing(file, before) as users:
         users[name] = replace(_known(users, name), role=role)
 
 
-def remove(file: Path, name: str) -> None:
+def remove(file: Path, name: str, before: BeforeChange = None) -> None:
     """Signed out with the next request."""
-    with _changing(file) as users:
+    with _changing(file, before) as users:
         _known(users, name)
         del users[name]
 
@@ -187,13 +201,15 @@ def _with(name: str, role: str, password: str) -> User:
 
 
 @contextmanager
-def _changing(file: Path) -> Iterator[dict[str, User]]:
+def _changing(file: Path, before: BeforeChange = None) -> Iterator[dict[str, User]]:
     """The users, written as a whole afterwards where they differ; one at a time."""
     with alone(file.with_name(".users.lock")):
         users = load(file)
-        before = dict(users)
+        known = dict(users)
         yield users
-        if users != before:
+        if users != known:
+            if before is not None:
+                before()
             replace_file(file, "".join(user.written() for user in users.values()))
 
 

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from twinlake.base.address import LOOPBACK_NAMES
-from twinlake.base.errors import TwinlakeError, refused
+from twinlake.base.errors import NotFoundError, TwinlakeError, refused
 from twinlake.base.http_errors import LimitedBody
 from twinlake.base.version import VERSION
 from twinlake.console import audit, home, jobs, plots, queries, query, releases, sign_in, tables, topics
@@ -23,6 +23,9 @@ from twinlake.console.guard import Guard
 from twinlake.console.metrics import Counted
 
 LARGEST_BODY = 1 << 20
+LARGEST_UNKNOWN = 1 << 14
+"""Of who is not signed in."""
+LESS = "send less; whose session has ended meanwhile, sign in again at /sign-in"
 
 
 class Static(StaticFiles):
@@ -44,6 +47,8 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
     async def not_served(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         found = refused(error.status_code, error.detail, request.method, request.url.path)
+        if error.status_code == 404 and request.method == "GET":
+            found = NotFoundError(f"there is no page {request.url.path}", "", "begin at Home")
         page = console.error(found, console.session(request))
         page.status_code = error.status_code
         return page
@@ -55,6 +60,10 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         page = console.error(found, None)
         page.status_code = 500
         return page
+
+    def most(scope: Scope) -> int:
+        is_known = console.session(Request(scope), is_use=False) is not None
+        return LARGEST_BODY if is_known else LARGEST_UNKNOWN
 
     routes: list[Route | Mount] = [
         Route("/health", health, methods=["GET"]),
@@ -68,7 +77,7 @@ def build_app(console: Console, names: Sequence[str] = ()) -> Starlette:
         middleware=[
             Middleware(Counted, routes=routes, requests=console.metrics.requests),
             Middleware(Guard, names=(*LOOPBACK_NAMES, *names), is_tls=console.is_tls),
-            Middleware(LimitedBody, most=LARGEST_BODY),
+            Middleware(LimitedBody, most=most, remedy=LESS),
         ],
         exception_handlers={HTTPException: not_served, Exception: unexpected},
     )  # fmt: skip

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
+from twinlake.server.outcomes import WITHOUT_JOB, about
 
 LOOKED_AT = 5_000
 SHOWN = 200
@@ -23,9 +24,14 @@ def routes(console: Console) -> list[Route]:
         wanted = {name: request.query_params.get(name, "").strip()[:200] for name in FILTERS}
         newest = await console.asked(lambda: console.client().acts(LOOKED_AT))
         found = [one for one in newest if _fits(one, wanted)]
+        suggested = {
+            "who": {one["who"] for one in newest}, "act": {one["act"] for one in newest},
+            "table": {name for one in newest for name in one["about"]},
+        }  # fmt: skip
         return console.page(
             "audit", session, active="audit", acts=found[:SHOWN], more=max(0, len(found) - SHOWN),
-            wanted=wanted, about=_about, is_cut=len(newest) == LOOKED_AT,
+            wanted=wanted, suggested={name: sorted(found) for name, found in suggested.items()},
+            about=about, without_job=WITHOUT_JOB, is_cut=len(newest) == LOOKED_AT,
             command=" ".join(f"--{name} {quote(value)}" for name, value in wanted.items() if value),
         )  # fmt: skip
 
@@ -33,12 +39,5 @@ def routes(console: Console) -> list[Route]:
 
 
 def _fits(act: dict[str, Any], wanted: dict[str, str]) -> bool:
-    what = act["what"]
-    about = (what.get("table"), what.get("topic"), what.get("name"))
-    of = {"who": (act["who"],), "act": (act["act"],), "table": about}
+    of = {"who": (act["who"],), "act": (act["act"],), "table": act["about"]}
     return all(not value or value in of[name] for name, value in wanted.items())
-
-
-def _about(act: dict[str, Any]) -> str:
-    """What it was about, in one line."""
-    return ", ".join(f"{name}={value}" for name, value in act["what"].items())

@@ -159,6 +159,10 @@ class Console:
     def page(self, template: str, session: Session | None, status: int = 200, **values: Any) -> HTMLResponse:
         return self.pages.page(template, status, session=session, **values)
 
+    async def large_page(self, template: str, session: Session | None, **values: Any) -> HTMLResponse:
+        """One with values of records, however many: other pages go on while it is made."""
+        return await run_in_threadpool(partial(self.page, template, session, **values))
+
     def error(self, error: TwinlakeError, session: Session | None) -> HTMLResponse:
         return self.page("error", session, status_of(error), error=error, active="")
 

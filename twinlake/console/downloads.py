@@ -30,6 +30,8 @@ MOST_ROWS = 1_000_000
 """Of Parquet and Arrow."""
 MOST_BYTES = 256 << 20
 """Of a file, whatever its form."""
+LONGEST_S = 600.0
+"""So long it may be on its way."""
 _GROUP_BYTES = 16 << 20
 """Rows of a group of Parquet, as Arrow, are in memory at once."""
 _IN_MEMORY = 4 << 20
@@ -115,9 +117,8 @@ FORMS = {
 """By the end of the file's name."""
 
 
-def written(settings: Settings, session: Session, asked: Asked, form: Form) -> Iterator[bytes]:
-    """The file in pieces, whole before the first of them; UsageError where there are more rows or bytes than
-    may be."""
+def written(settings: Settings, session: Session, asked: Asked, form: Form) -> IO[bytes]:
+    """The file, whole, which its caller closes; UsageError where there are more rows or bytes than may be."""
     asked.refuse_none()
     file: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY)
     try:
@@ -126,7 +127,7 @@ def written(settings: Settings, session: Session, asked: Asked, form: Form) -> I
     except BaseException:
         file.close()
         raise
-    return _pieces(file)
+    return file
 
 
 def _begin(file: IO[bytes]) -> None:
@@ -169,7 +170,7 @@ def _harmless(text: str) -> str:
     return f"'{text}" if text.startswith("\t") or text.lstrip().startswith(_FORMULA) else text
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while piece := file.read(_PIECE):
-            yield piece
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """As they are sent."""
+    while piece := file.read(_PIECE):
+        yield piece

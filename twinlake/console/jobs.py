@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import structlog
 from starlette.requests import Request
@@ -20,7 +21,15 @@ from twinlake.console.acts import Act, Form
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
 from twinlake.server.client import LakeClient
+from twinlake.server.outcomes import outcome
 
+OF_PLAN = "which the page of the plan shows"
+OF_JOB = "which no page shows: `twinlake jobs follow {id} --json`"
+ROWS = {
+    "samples": OF_PLAN, "rows": OF_PLAN, "differences": OF_JOB, "repaired": OF_JOB, "disputed": OF_JOB,
+}  # fmt: skip
+"""Where in a result rows of tables are, and who shows them."""
+PAGES = {"table": "tables", "topic": "topics", "plan": "plans", "release": "releases"}
 journal = structlog.get_logger(__name__)
 
 
@@ -44,7 +53,10 @@ def routes(console: Console) -> list[Route]:
 
     async def job(request: Request, session: Session) -> Response:
         found = await console.asked(lambda: console.client().job(request.path_params["id"]))
-        return console.page("job", session, active="jobs", job=found, result=shown(found), seconds=seconds)
+        return console.page(
+            "job", session, active="jobs", job=found, result=shown(found), seconds=seconds,
+            outcome=outcome(found), leads=leads(found),
+        )  # fmt: skip
 
     async def cancel(request: Request, session: Session) -> Response:
         id = request.path_params["id"]
@@ -87,23 +99,38 @@ BACKUP = Act(path="/backup", kind="backup", form=_backing_up, params=lambda path
 
 
 def shown(job: Job) -> dict[str, Any] | None:
-    """The result, without the rows of a comparison or a gate: its plan's page reads them by the login of who
-    looks."""
-    found: dict[str, Any] | None = _without_rows(job.result)
+    """The result without rows of tables: pages read those by the login of who looks."""
+    found: dict[str, Any] | None = _without_rows(job.result, job.id)
     return found
 
 
-def _without_rows(value: Any) -> Any:
+def _without_rows(value: Any, id: str) -> Any:
     if isinstance(value, list):
-        return [_without_rows(one) for one in value]
+        return [_without_rows(one, id) for one in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: f"{len(one)} rows, which the page of the plan shows"
-        if name in ("samples", "rows") and isinstance(one, list) and one
-        else _without_rows(one)
+        name: f"{len(one)} rows, {ROWS[name].format(id=id)}"
+        if name in ROWS and isinstance(one, list) and one
+        else _without_rows(one, id)
         for name, one in value.items()
     }
+
+
+def leads(job: Job) -> dict[str, str]:
+    """Title and path of the pages of what it was about."""
+    made = job.result or {}
+    named = {**job.params, "release": made.get("release")}
+    if job.kind == "plan":
+        named["plan"] = made.get("id")
+    found = {
+        f"{name} {named[name]}": f"/{folder}/{quote(str(named[name]), safe='')}"
+        for name, folder in PAGES.items()
+        if named.get(name)
+    }
+    if job.kind == "replay" and job.params.get("topic"):
+        found["its quarantine"] = f"/topics/{quote(job.params['topic'], safe='')}/quarantine"
+    return found
 
 
 def about(job: Job) -> str:

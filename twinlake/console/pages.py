@@ -17,7 +17,7 @@ from twinlake.base.errors import visible
 from twinlake.base.times import Clock, parse_moment
 
 _CODE = re.compile(r"`([^`]+)`")
-_LONGEST_CELL = 2_000
+LONGEST_CELL = 2_000
 
 
 class Pages:
@@ -93,8 +93,11 @@ def cell_text(value: Any) -> str:
 
 def cell(value: Any) -> str:
     """The same for a page: what breaks a line or turns its direction is shown as such, and it has an end."""
-    shown = visible(cell_text(value))
-    return shown if len(shown) <= _LONGEST_CELL else f"{shown[:_LONGEST_CELL]}… ({len(shown):,} characters)"
+    text = cell_text(value)
+    shown = visible(text[:LONGEST_CELL])  # a million such characters take a second
+    if len(text) <= LONGEST_CELL and len(shown) <= LONGEST_CELL:
+        return shown
+    return f"{shown[:LONGEST_CELL]}… ({len(text):,} characters)"
 
 
 def raw(value: str | None) -> str:

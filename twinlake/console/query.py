@@ -7,26 +7,31 @@ what somebody has seen and sent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from twinlake.base.errors import TwinlakeError
+from twinlake.base.long_answer import LongAnswer
 from twinlake.console import statement
 from twinlake.console.console import Console, status_of
-from twinlake.console.downloads import FORMS, Form, written
+from twinlake.console.downloads import FORMS, LONGEST_S, Form, pieces, written
 from twinlake.console.sessions import Session
-from twinlake.console.statement import SHOWN, Asked, explained, own
+from twinlake.console.statement import Asked, explained, own
 from twinlake.reading.facts_client import names as known_names
+from twinlake.reading.wire import SLOW_S
 
 
 def routes(console: Console) -> list[Route]:
     sent = console.statements.sent
 
+    unasked = {"answer": None, "error": None, "is_linked": False, "forms": FORMS, "active": "query"}
+
     def page(session: Session, asked: Asked, status: int = 200, **more: object) -> Response:
-        shown = {"answer": None, "error": None, "is_linked": False, "limit": SHOWN, "forms": FORMS, **more}
-        return console.page("query", session, status, active="query", asked=asked, **shown)
+        return console.page("query", session, status, **{**unasked, "asked": asked, **more})
 
     async def ask(request: Request, session: Session) -> Response:
         asked = Asked.of(request.query_params)
@@ -38,17 +43,24 @@ def routes(console: Console) -> list[Route]:
             answer = await sent(lambda: statement.rows(console.settings, session, asked), session)
         except TwinlakeError as error:
             return page(session, asked, status_of(error), error=error)
-        return page(session, asked, answer=answer)
+        return await console.large_page("query", session, **{**unasked, "asked": asked, "answer": answer})
 
     def download(ending: str, form: Form) -> Callable[[Request, Session], Awaitable[Response]]:
         async def send(request: Request, session: Session) -> Response:
             asked = Asked.of(request.state.form)
+            turn = AsyncExitStack()  # until the file is sent: it is on the disk so long
             try:
-                pieces = await sent(lambda: written(console.settings, session, asked, form), session)
-            except TwinlakeError as error:
+                write = partial(written, console.settings, session, asked, form)
+                with console.statements.counted():
+                    await turn.enter_async_context(console.statements.turn(session))
+                    file = turn.enter_context(await console.statements.answered(write, session))
+            except BaseException as error:
+                await turn.aclose()
+                if not isinstance(error, TwinlakeError):
+                    raise
                 return page(session, asked, status_of(error), error=error)
             headers = {"Content-Disposition": f'attachment; filename="twinlake.{ending}"'}
-            return StreamingResponse(pieces, headers=headers, media_type=form.media_type)
+            return LongAnswer(pieces(file), turn.aclose, LONGEST_S, SLOW_S, form.media_type, headers)
 
         return send
 

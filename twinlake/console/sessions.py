@@ -19,8 +19,8 @@ from twinlake.config.users import User
 
 IDLE_S = 30 * 60.0
 LONGEST_S = 12 * 3600.0
-MOST = 1_000
-"""More at once than these, and the one that was idle longest ends."""
+MOST = 50
+"""More at once of one person, and the one of theirs that was idle longest ends."""
 
 
 @dataclass(kw_only=True)
@@ -52,8 +52,9 @@ class Sessions:
         word, now = secrets.token_urlsafe(32), self._clock()
         with self._lock:
             self._drop_ended(now)
-            if len(self._known) >= MOST:
-                del self._known[min(self._known, key=lambda key: self._known[key].used)]
+            mine = [key for key, one in self._known.items() if one.user.name == user.name]
+            if len(mine) >= MOST:
+                del self._known[min(mine, key=lambda key: self._known[key].used)]
             self._known[_key(word)] = Session(user=user, password=password, began=now, used=now)
         return word
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -13,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from twinlake.base.errors import BusyError, DeniedError, TwinlakeError, UnreachableError, UsageError
 from twinlake.config.settings import Services, Settings
 from twinlake.console.metrics import ConsoleMetrics
+from twinlake.console.pages import LONGEST_CELL, cell_text
 from twinlake.console.sessions import Session
 from twinlake.reading.client import Waiting, ask, ask_why
 from twinlake.reading.quarantined import quarantined
@@ -20,7 +23,11 @@ from twinlake.reading.quarantined import quarantined
 T = TypeVar("T")
 SHOWN = 500
 """Rows of a page."""
-AT_ONCE = 8
+LARGEST_PAGE = 4_000_000
+"""Characters of the rows of a page, those around each cell counted: a browser has to show them."""
+MARKUP_PER_CELL = 20
+AT_ONCE, OF_ONE = 8, 4
+"""Statements of all, and of one person."""
 LONGEST_SQL = 100_000
 LONGEST_LINK = 6_000
 """Characters of an address that every browser, and a sign-in on the way, pass on."""
@@ -51,9 +58,26 @@ class Asked:
 
 
 def rows(settings: Settings, session: Session, asked: Asked) -> dict[str, Any]:
-    """The SQL server's answer with the first SHOWN rows; `truncated` where there are more."""
+    """The SQL server's answer with the first SHOWN rows, or fewer where they fill a page; `truncated` where
+    there are more."""
     asked.refuse_none()
-    return ask(own(settings, session), asked.sql, SHOWN, asked.as_of or None, patient())
+    answer = ask(own(settings, session), asked.sql, SHOWN, asked.as_of or None, patient())
+    fit = _fitting(answer["rows"])
+    return {
+        **answer,
+        "rows": answer["rows"][:fit],
+        "truncated": answer["truncated"] or fit < len(answer["rows"]),
+    }
+
+
+def _fitting(found: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows a page can show, at least one."""
+    left = LARGEST_PAGE
+    for number, row in enumerate(found):
+        left -= sum(min(len(cell_text(value)), LONGEST_CELL) + MARKUP_PER_CELL for value in row.values())
+        if left < 0:
+            return max(1, number)
+    return len(found)
 
 
 def explain(
@@ -74,22 +98,44 @@ def quarantine(
 
 
 class Statements:
-    """Sends so many at once: each waits in a thread that pages need, too."""
+    """Sends so many at once: each waits in a thread that pages need, too. `counted` is around what is to be
+    in the metrics as one statement."""
 
     def __init__(self, metrics: ConsoleMetrics) -> None:
-        self._turns, self._metrics = asyncio.Semaphore(AT_ONCE), metrics
+        self._turns, self.counted = asyncio.Semaphore(AT_ONCE), metrics.statement
+        self._of_each: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, session: Session) -> AsyncIterator[None]:
+        """Within it this person has one; BusyError where too many do, of this person or of all."""
+        name = session.user.name
+        if self._of_each[name] >= OF_ONE:
+            raise BusyError(
+                "the query was not started", f"{OF_ONE} queries and files of {name} are under way",
+                "wait until one has ended, or cancel one: see Running queries",
+            )  # fmt: skip
+        if self._turns.locked():
+            why = f"{AT_ONCE} queries and files of this console are under way"
+            raise BusyError("the query was not started", why, "ask again later")
+        self._of_each[name] += 1
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self._of_each[name] -= 1
+
+    async def answered(self, ask: Callable[[], T], session: Session) -> T:
+        """The answer, by who has a turn."""
+        try:
+            return await run_in_threadpool(ask)
+        except TwinlakeError as error:
+            raise explained(error, session) from error
 
     async def sent(self, ask: Callable[[], T], session: Session) -> T:
-        """The answer; BusyError where too many are on their way."""
-        with self._metrics.statement():
-            if self._turns.locked():
-                why = f"{AT_ONCE} others of this console are running"
-                raise BusyError("the query was not started", why, "ask again later")
-            async with self._turns:
-                try:
-                    return await run_in_threadpool(ask)
-                except TwinlakeError as error:
-                    raise explained(error, session) from error
+        """The same in a turn of its own."""
+        with self.counted():
+            async with self.turn(session):
+                return await self.answered(ask, session)
 
 
 def explained(error: TwinlakeError, session: Session) -> TwinlakeError:

@@ -63,7 +63,7 @@ def routes(console: Console) -> list[Route]:
             )  # fmt: skip
         links = [_explaining(found, row) for row in answers["rows"]["rows"]]
         links = links if any(links) else []
-        return console.page(
+        return await console.large_page(
             "rows", session, active="", table=found, error=None, limit=ROWS, links=links, **answers
         )
 
@@ -79,7 +79,8 @@ def routes(console: Console) -> list[Route]:
         Route("/tables/{name}", console.signed_in(table), methods=["GET"]),
         Route("/tables/{name}/rows", console.signed_in(rows), methods=["GET"]),
         Route("/tables/{name}/explain", console.signed_in(explain), methods=["GET"]),
-        *acts.routes(console, VERIFY), *acts.routes(console, REBUILD),
+        *acts.routes(console, VERIFY),
+        *acts.routes(console, REBUILD),
     ]
 
 

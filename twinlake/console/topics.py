@@ -15,6 +15,7 @@ from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.console import Console, status_of
 from twinlake.console.sessions import Session
 from twinlake.server.client import LakeClient
+from twinlake.topics.verdict import meaning
 
 SAMPLES = 3
 """Of each reason and version of the contract."""
@@ -48,14 +49,16 @@ def routes(console: Console) -> list[Route]:
             )
         except TwinlakeError as failed:
             error, status = failed, status_of(failed)
-        return console.page(
-            "quarantine", session, status, active="", topic=found, held=held, error=error
-        )
+        return await console.large_page(
+            "quarantine", session, status=status, active="", topic=found, held=held, error=error,
+            meaning=meaning,
+        )  # fmt: skip
 
     return [
         Route("/topics/{name}", console.signed_in(topic), methods=["GET"]),
         Route("/topics/{name}/quarantine", console.signed_in(quarantine), methods=["GET"]),
-        *acts.routes(console, REPLAY), *acts.routes(console, RELOAD),
+        *acts.routes(console, REPLAY),
+        *acts.routes(console, RELOAD),
     ]
 
 

@@ -311,14 +311,14 @@ def window_range(start: str | None, end: str | None, grid: Grid | None, table: s
         return ALL
     if grid is None:
         raise UsageError(
-            f"{table} cannot be limited to a range", "the table has no windows", "leave out --from and --to"
+            f"{table} cannot be limited to a range", "the table has no windows", "leave the range out"
         )
     asked = _range(start, end)
     if asked.start is not None and asked.end is not None and asked.start >= asked.end:
         raise UsageError(
             f"the range {start} to {end} is empty",
-            "it is half-open: --to is left out",
-            "let --to be after --from",
+            "windows that start at its end are not in it",
+            "let the end be after the start",
         )
     return Windows((asked,))
 

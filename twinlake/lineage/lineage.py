@@ -129,7 +129,8 @@ class Lineage:
                 seen.add(key)
                 at = sum(one["position"].values())
                 sides = partial(self._advanced, version, topics)
-                self._stream(key, not one["stalled"], one["error"], at, sides)
+                error = None if one.get("paused") else one["error"]  # somebody wanted it
+                self._stream(key, not one["stalled"], error, at, sides)
         for key in self._streams.keys() - seen:  # dropped, or retired
             self._send("COMPLETE", self._streams.pop(key).run, key, [], [])
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 
 from twinlake.base.errors import TimedOutError, TwinlakeError, UnreachableError, UsageError, error_of
-from twinlake.base.waiting import wait_for
+from twinlake.base.waiting import wait_for_answer
 from twinlake.config.settings import Services
 from twinlake.reading import wire
 
@@ -146,7 +146,7 @@ def _ask(
     lost: list[str] = []
     while True:
         try:
-            return wait_for("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
+            return wait_for_answer("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
         except TimedOutError as error:
             why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
             raise UnreachableError("the SQL server does not answer", why, waiting.remedy) from error

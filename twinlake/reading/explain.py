@@ -139,4 +139,4 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _key_text(key: Mapping[str, str | None]) -> str:
-    return ", ".join(name if value is None else f"{name}={value}" for name, value in key.items())
+    return ", ".join(f"{name} is NULL" if value is None else f"{name}={value}" for name, value in key.items())

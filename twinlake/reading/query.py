@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic
 from pydantic import Field
 from starlette.exceptions import HTTPException
@@ -27,6 +28,7 @@ from twinlake.base import http_errors
 from twinlake.base.address import LOOPBACK_NAMES, name_of
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
+from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
@@ -198,36 +200,6 @@ def _without_header(request: Request) -> JSONResponse | None:
     return error_response(403, UsageError("the query was refused", why, "send that header"))
 
 
-class Sent(StreamingResponse):
-    """An answer on its way; it has no turn any more. A client that takes nothing of it for SLOW_S, or not all
-    of it in time, is cut off: without the end of its body, which every client sees."""
-
-    def __init__(
-        self, pieces: Iterator[bytes], close: Callable[[], None], longest_s: float, type_: str
-    ) -> None:
-        super().__init__(pieces, media_type=type_)
-        self._close = close
-        self._longest_s = longest_s
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await run_in_threadpool(self._close)
-
-    async def stream_response(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        try:
-            async with asyncio.timeout(self._longest_s):
-                async for piece in self.body_iterator:
-                    async with asyncio.timeout(wire.SLOW_S):
-                        await send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            journal.warning("a client that takes its answer too slowly was cut off")
-            return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 def _made(what: str, plan: str, found: str | None) -> str:
     if found is None:
         why = "nobody has compared it or asked its gate, or an earlier Twinlake has"
@@ -323,10 +295,11 @@ def build_app(
     async def query(asked: Asked, request: Request) -> Response:
         def answer(one: Running) -> Response:
             found = reader.answer(asked.sql, asked.limit, one.left, asked.as_of, one.tag)
+            close = partial(run_in_threadpool, found.close)
             try:
                 if request.headers.get("accept") == wire.ARROW:
-                    return Sent(found.arrow(), found.close, longest_s, wire.ARROW)
-                return Sent(reader.json(found), found.close, longest_s, "application/json")
+                    return LongAnswer(found.arrow(), close, longest_s, wire.SLOW_S, wire.ARROW)
+                return LongAnswer(reader.json(found), close, longest_s, wire.SLOW_S, "application/json")
             except BaseException:
                 found.close()
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,12 @@ def green_version(lake: OpenLake, plan: Plan, table: str) -> Version | None:
 
 def plan_versions(lake: OpenLake, plan: Plan) -> dict[str, Version]:
     """By table, the versions that the plan makes live, as far as they are built."""
-    living, usable, found = lake.versions.living(), lake.versions.usable(), dict[str, Version]()
+    return versions_among(plan, lake.versions.living(), lake.versions.usable())
+
+
+def versions_among(plan: Plan, living: Sequence[Version], usable: Sequence[Version]) -> dict[str, Version]:
+    """The same of these living versions, some of which can go on."""
+    found = dict[str, Version]()
     for change in plan.changes:  # each stands after those that it reads
         reads = {table: found[table].name if table in found else None for table in change.reads}
         same = newest_alike(usable, change.table, change.fingerprint, reads)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from twinlake.base.as_json import to_json
+from twinlake.base.job import batches_text
 from twinlake.config.sections import WITNESS_REQUIRED
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.certificates import Certificate
@@ -14,7 +15,7 @@ from twinlake.lake.catalog.disputed import lines
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
-from twinlake.lake.catalog.version import Health, Version, batches_text
+from twinlake.lake.catalog.version import Health, Version
 from twinlake.topics.contract import Contract
 from twinlake.witness.answer import Said
 

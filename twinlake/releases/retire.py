@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,10 +11,11 @@ from twinlake.base.errors import BusyError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment, parse_moment
 from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases.build import plan_versions
+from twinlake.releases.build import versions_among
 from twinlake.releases.promote import one_switch_at_a_time
 
 UNRELEASED = timedelta(days=7)
@@ -46,12 +47,8 @@ def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
     retired, busy = [], []
     with one_switch_at_a_time(run):
         history, now = release_log.releases(lake.path), lake.clock()
-        kept = history[-keep:]
-        planned = _planned(lake, history[-1].number if history else None)
-        living = lake.versions.living()
-        chosen = readers_first(
-            [one for one in unused(living, history, kept, now) if one not in planned], living
-        )
+        kept, living, usable = history[-keep:], lake.versions.living(), lake.versions.usable()
+        chosen = retirable(living, usable, history, lake.plans.all(), keep, now)
         for number, version in enumerate(chosen):
             run.check_cancelled()
             run.progress(number, len(chosen), "versions", f"retiring {version}")
@@ -66,10 +63,20 @@ def retire(lake: OpenLake, keep: int, run: Run) -> Retired:
     )  # fmt: skip
 
 
-def _planned(lake: OpenLake, live: int | None) -> list[Version]:
-    """The versions that plans against the live release would make live."""
-    plans = [plan for plan in lake.plans.all() if plan.release_before == live]
-    return [version for plan in plans for version in plan_versions(lake, plan).values()]
+def retirable(
+    living: Sequence[Version], usable: Sequence[Version], history: Sequence[Release], plans: Iterable[Plan],
+    keep: int, now: datetime,
+) -> list[Version]:  # fmt: skip
+    """What `retire` would retire of these living versions, some of which can go on, in that order."""
+    live = history[-1].number if history else None
+    planned = [
+        version
+        for plan in plans
+        if plan.release_before == live
+        for version in versions_among(plan, living, usable).values()
+    ]
+    free = [one for one in unused(living, history, history[-keep:], now) if one not in planned]
+    return readers_first(free, living)
 
 
 def unused(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from twinlake.base.errors import DamagedError, NotFoundError
+from twinlake.base.errors import DamagedError, NotFoundError, UsageError
 from twinlake.definitions.fingerprint import FORMULA
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Decided, Plan, Plans
@@ -21,7 +21,14 @@ from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
 
 PlanState = Literal[
-    "live", "released", "outdated", "nothing to change", "rejected", "not built", "not asked", "refused",
+    "live",
+    "released",
+    "outdated",
+    "nothing to change",
+    "rejected",
+    "not built",
+    "not asked",
+    "refused",
     "passed",
 ]
 """`released` was live and is not now; `outdated` was made against another release than the live one; what is
@@ -41,14 +48,19 @@ class Switch:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One release."""
+    """One release; of the live one `back_to` is the release that a rollback makes live again, if there is
+    any."""
 
     release: Release
     live: bool
     changes: tuple[Switch, ...]
+    back_to: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.release.to_json(), "live": self.live, "changes": [asdict(one) for one in self.changes]}
+        return {
+            **self.release.to_json(), "live": self.live, "back_to": self.back_to,
+            "changes": [asdict(one) for one in self.changes],
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +113,17 @@ def timeline(lake: OpenLake, limit: int, number: int | None = None) -> list[Entr
         Entry(
             release=one, live=one is history[-1],
             changes=(*_switches(lake.plans, befores[one.number], one),),
+            back_to=_back_to(history) if one is history[-1] else None,
         )
         for one in wanted
     ]  # fmt: skip
+
+
+def _back_to(history: list[Release]) -> int | None:
+    try:
+        return release_log.rollback_target(history).number
+    except UsageError:
+        return None
 
 
 def changes_of(lake: OpenLake, table: str, limit: int) -> list[Entry]:

@@ -18,6 +18,7 @@ from twinlake.base.job import Asker, Via
 from twinlake.base.strict import Plain
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.base.version import VERSION
+from twinlake.config.users import ROLES
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server import read_routes
@@ -77,6 +78,14 @@ class CancelledQuery(Asked):
     user: Person
     endpoint: Literal["http", "jdbc"]
     sql: str = Field(max_length=LONGEST_SQL)
+
+
+class ChangedUser(Asked):
+    """What `twinlake users` is about to do."""
+
+    user: Person
+    change: Literal["add", "remove", "role", "password"]
+    role: str | None = Field(default=None, pattern=f"^({'|'.join(ROLES)})$")
 
 
 class RotatedSecrets(Asked):
@@ -161,6 +170,13 @@ def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> F
         of = {"user": asked.user, "endpoint": asked.endpoint, "sql": asked.sql}
         server.audit.query_cancelled(id, of, asked.asker(), format_moment(now()))
         return {"id": id}
+
+    @app.post("/audit/users")
+    def user_changed(asked: ChangedUser) -> dict[str, Any]:
+        """Writes down that somebody changes the users; the command, which does it, looks for it."""
+        of = asked.model_dump(include={"change", "user", "role"}, exclude_none=True)
+        server.audit.users_changed(of, asked.asker(), format_moment(now()))
+        return of
 
     @app.post("/audit/rotations")
     def secrets_rotated(asked: RotatedSecrets) -> dict[str, Any]:

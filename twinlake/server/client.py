@@ -118,6 +118,11 @@ class LakeClient:
         of = {name: query[name] for name in ("user", "endpoint", "sql")}
         self._ask("POST", f"/audit/queries/{_checked(query['id'])}", json={**of, **self._who(asker)})
 
+    def user_changed(self, user: str, change: str, role: str | None = None) -> None:
+        """Has it written down that a user is changed."""
+        of = {"user": user, "change": change, **({"role": role} if role else {})}
+        self._ask("POST", "/audit/users", json={**of, **self._who(None)})
+
     def secrets_rotated(self, secrets: Iterable[str]) -> None:
         """Has it written down that secrets of these names are rotated."""
         self._ask("POST", "/audit/rotations", json={"secrets": [*secrets], **self._who(None)})

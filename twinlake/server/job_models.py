@@ -8,18 +8,42 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from twinlake.base.errors import UsageError, visible
 from twinlake.base.strict import Plain
+from twinlake.base.times import parse_moment
+
+
+def _time(text: str) -> str:
+    try:
+        parse_moment(text)
+    except UsageError as error:
+        raise ValueError(f"{error.what}: {error.why}; {error.remedy}") from error
+    return text
+
+
+def _person(text: str) -> str:
+    if not text.strip() or visible(text) != text:
+        why = "it is blank, or has control characters; give one that people can read"
+        raise ValueError(f"{visible(text)!r} is nobody's name: {why}")
+    return text
+
+
+def _refuse_empty(start: str | None, end: str | None) -> None:
+    if start is not None and end is not None and parse_moment(start) >= parse_moment(end):
+        raise ValueError(f"the range {start} to {end} is empty; let the end be after the start")
+
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 """Of a table, a version, a topic, a plan: what it names is looked up by whoever acts on it."""
-Person = Annotated[str, Field(min_length=1, max_length=200)]
+Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_person)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
-From = Annotated[Name | None, Field(alias="from", description="first window start, RFC 3339")]
-To = Annotated[Name | None, Field(alias="to", description="window starts before this, RFC 3339")]
+Rfc3339 = Annotated[Name, AfterValidator(_time)]
+From = Annotated[Rfc3339 | None, Field(alias="from", description="first window start, RFC 3339")]
+To = Annotated[Rfc3339 | None, Field(alias="to", description="window starts before this, RFC 3339")]
 Due = Annotated[
     bool,
     Field(description="what the DAG batch does: the windows with new records, and once a day all of history"),
@@ -66,6 +90,7 @@ class RebuildParams(Params):
 
     @model_validator(mode="after")
     def _of_a_repair(self) -> Self:
+        _refuse_empty(self.start, self.end)
         if self.reason is not None and not self.repair:
             raise ValueError("reason is that of `repair`, which is not requested")
         return self
@@ -80,6 +105,11 @@ class VerifyParams(Params):
     due: Due = False
     repair: bool = Field(default=False, description="rebuild it where speed and batch differ")
     version: OfVersion = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        _refuse_empty(self.start, self.end)
+        return self
 
 
 class MaintainParams(Params):

@@ -16,7 +16,15 @@ import structlog
 from pydantic import ValidationError
 
 from twinlake.base import service_log
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError, faults_text, first_lines
+from twinlake.base.errors import (
+    BusyError,
+    FullDiskError,
+    NotFoundError,
+    TwinlakeError,
+    UsageError,
+    faults_text,
+    first_lines,
+)
 from twinlake.base.job import (
     AGAIN,
     NOBODY,
@@ -124,7 +132,7 @@ class Jobs:
                 raise BusyError(
                     "too many jobs are waiting", f"the limit is {QUEUE_LIMIT}", "wait, or cancel some"
                 )
-            if is_act(kind, plain):
+            if is_act(kind, plain, asker):
                 self._audit.asked(job, asker, self._now())
             try:
                 self._put(job)
@@ -160,7 +168,7 @@ class Jobs:
             if not job.ended:
                 try:
                     self._audit.cancelled(job, asker, self._now())
-                except Exception:  # a full disk is a reason to cancel
+                except FullDiskError:  # which is a reason to cancel
                     journal.exception("the audit log lacks that a job was cancelled", job=id, by=asker.by)
             if job.state == "queued":
                 self._note_end(self._put(replace(job, state="cancelled", ended_at=self._now())))

@@ -42,4 +42,5 @@ def _probe(context: Context) -> str:
         raise ConnectionError(f"it has not looked yet: {error}") from error
     if utc_now() - looked_at > timedelta(seconds=LATE_S):
         raise ConnectionError(f"it has looked last at {book['looked_at']}")
-    return f"{len(book['alarms'])} alarms"
+    raised = len(book["alarms"])
+    return f"{raised} alarm{'' if raised == 1 else 's'}"

@@ -10,14 +10,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from twinlake.config.login import OTHER_SCRAM, ROLES, SASL_SSL, SCRAM, SSL, Login
+from twinlake.config.login import ROLES, SASL_SSL, SCRAM, SSL, Login
 from twinlake.config.settings import Settings
 from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
-MECHANISMS = (SCRAM, OTHER_SCRAM)
-"""What the broker lets in by; a user has a password for one of them, or, while it is rotated, for both."""
+MECHANISMS = (SCRAM,)
+"""What the broker lets in by."""
 
 
 def is_locked(settings: Settings) -> bool:
@@ -38,9 +38,8 @@ def shown(context: Context) -> dict[str, dict[str, str]]:
     kept, authority = context.services.kafka_access, str(certificates(context).authority)
     return {
         role: {
-            "security": SASL_SSL, "username": role, "ca_file": authority,
-            "mechanism": _kept(kept.get(role, {}), role, "mechanism") or SCRAM,
-            "password": _kept(kept.get(role, {}), role, "password") or secrets.token_urlsafe(24),
+            "security": SASL_SSL, "mechanism": SCRAM, "username": role, "ca_file": authority,
+            "password": _kept(kept.get(role, {}), role) or secrets.token_urlsafe(24),
         }
         for role in ROLES
     }  # fmt: skip
@@ -90,7 +89,7 @@ def _lets_in_by(mechanism: str) -> str:
     return f"listener.name.clients.{mechanism.lower()}.sasl.jaas.config={module}\n"
 
 
-def _kept(login: Mapping[str, str], role: str, name: str) -> str:
-    """What a user of this broker has, not one of an external Kafka that was used before."""
+def _kept(login: Mapping[str, str], role: str) -> str:
+    """The password of a user of this broker, not of an external Kafka that was used before."""
     is_ours = login.get("username") == role and login.get("mechanism", SCRAM) in MECHANISMS
-    return login.get(name, "") if is_ours else ""
+    return login.get("password", "") if is_ours else ""

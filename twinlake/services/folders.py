@@ -37,6 +37,11 @@ class Folders:
         return self.run / "supervisor.lock"
 
     @property
+    def supervisor_pid(self) -> Path:
+        """The supervisor's process id, for systemd; `records` has what tells it from another of that id."""
+        return self.run / "supervisor.pid"
+
+    @property
     def command_lock(self) -> Path:
         """Held by the one command that changes what runs."""
         return self.run / "command.lock"

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -21,13 +21,12 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
-    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
 from twinlake.base.errors import DeniedError, UnreachableError
 from twinlake.base.waiting import wait_for
-from twinlake.config.login import OTHER_SCRAM, ROLES, SCRAM, Login
+from twinlake.config.login import ROLES
 from twinlake.services.broker_security import supervisor_access
 from twinlake.services.part import Context
 from twinlake.topics.kafka import Kafka
@@ -37,7 +36,6 @@ CHANGELOGS = "changelog."
 OPENED_S = 30.0
 ANSWER_S = 20.0
 ITERATIONS = 8192
-_BY_NAME = {SCRAM: ScramMechanism.SCRAM_SHA_512, OTHER_SCRAM: ScramMechanism.SCRAM_SHA_256}
 
 
 def apply_acls(context: Context, topics: Iterable[str]) -> None:
@@ -92,31 +90,15 @@ def rights(topics: Iterable[str]) -> list[AclBinding]:
 
 
 def _admit(admin: Any, context: Context) -> None:
-    admit(admin, {role: context.services.kafka(role) for role in ROLES})
-
-
-def admit(admin: Any, logins: Mapping[str, Login]) -> None:
-    """Lets each user in by the password and mechanism of its login; what it has of another one holds on."""
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
     _all(
         admin.alter_user_scram_credentials(
             [
-                UserScramCredentialUpsertion(
-                    user, ScramCredentialInfo(_BY_NAME[login.mechanism], ITERATIONS), login.password.encode()
-                )
-                for user, login in logins.items()
+                UserScramCredentialUpsertion(role, info, context.services.kafka(role).password.encode())
+                for role in ROLES
             ]
         )
     )
-
-
-def admit_no_more(admin: Any, mechanisms: Mapping[str, str]) -> None:
-    """Forgets each user's password of the mechanism; KafkaException, but of one who has none."""
-    for user, mechanism in mechanisms.items():
-        try:
-            _all(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, _BY_NAME[mechanism])]))
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.RESOURCE_NOT_FOUND:
-                raise
 
 
 def _rights_of(admin: Any, role: str) -> list[AclBinding]:

@@ -15,7 +15,7 @@ from twinlake.base.files import SECRET, replace_file
 from twinlake.base.passwords import hashed
 from twinlake.config import users
 from twinlake.config.settings import Services, Settings
-from twinlake.services import airflow, metrics, rotated_kafka
+from twinlake.services import airflow, metrics
 from twinlake.services.folders import folders_of
 from twinlake.services.sql import users_file
 
@@ -24,10 +24,6 @@ _REFUSED = (401, 403)
 
 def _always(settings: Settings) -> str:
     return ""
-
-
-def _token(services: Services, make: Callable[[], str]) -> str:
-    return make()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +43,13 @@ class Secret:
     opens: Callable[[Services, str], tuple[bool, ...]]
     why_not: Callable[[Settings], str] = _always
     """Why it is not Twinlake's to change, or cannot be now; empty where it can."""
-    make: Callable[[Services, Callable[[], str]], str] = _token
-    """Another one, by what makes a random text."""
 
     def of(self, services: Services) -> str:
-        """The field; one that is no text as JSON."""
-        found = getattr(services, self.name)
-        return found if isinstance(found, str) else json.dumps(found)
+        return str(getattr(services, self.name))
 
     def put(self, services: Services, secret: str) -> Services:
         """With it instead of the one of before."""
-        is_text = isinstance(getattr(services, self.name), str)
-        changes: dict[str, Any] = {self.name: secret if is_text else json.loads(secret)}
+        changes: dict[str, Any] = {self.name: secret}
         if self.name == TOKEN:
             changes["api_tokens_rotating"] = [services.api_token]
         return replace(services, **changes)
@@ -153,11 +144,6 @@ _EVERY = (
         name="airflow_password", server="Airflow", accept=_accept_airflow, keep_only=_accept_airflow,
         opens=_opens_airflow,
         why_not=lambda settings: "" if settings.services().airflow_user else "Airflow is one of your own",
-    ),
-    Secret(
-        name="kafka_access", server="the broker", accept=rotated_kafka.accept,
-        keep_only=rotated_kafka.keep_only, opens=rotated_kafka.opens, why_not=rotated_kafka.why_not,
-        make=rotated_kafka.make,
     ),
 )  # fmt: skip
 ALL: Mapping[str, Secret] = MappingProxyType({one.name: one for one in _EVERY})

@@ -64,7 +64,7 @@ class Rotation:
         self.audit([one.name for one in chosen])
         replace_file(self.folders.rotation, json.dumps([one.name for one in chosen]), SECRET)
         began, old = time.monotonic(), {one.name: one.of(services) for one in chosen}
-        new = {one.name: one.make(services, self.make) for one in chosen}
+        new = {one.name: self.make() for one in chosen}
         self._accept(chosen, old, new)
         answered = self._asked(chosen, old, new)
         self._switch(chosen, old, new)

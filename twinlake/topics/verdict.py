@@ -92,3 +92,8 @@ def reason(code: str, field: str = "") -> str:
     if code not in REASONS:
         raise ValueError(f"unpublished reason {code!r}")
     return f"{code}:{field}" if field else code
+
+
+def meaning(text: str) -> str:
+    """What such a text says, for a person; empty for one that is none."""
+    return REASONS.get(text.split(":", 1)[0], "")

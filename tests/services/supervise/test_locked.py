@@ -256,38 +256,6 @@ def test_secrets_are_in_the_files_that_hold_them_and_nowhere_else(home: Home) ->
         assert keys not in seen
 
 
-def test_passwords_are_rotated_while_somebody_produces(home: Home) -> None:
-    """Twice, by one mechanism and back: both hold for a while, then the new ones alone."""
-    for _ in range(2):
-        before = home.services
-        running = subprocess.Popen(
-            [sys.executable, "-m", "twinlake", "produce", "--count", "600", "--rate", "20"],
-            env={**os.environ, "TWINLAKE_HOME": str(home.home)}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        home.do("rotate", "--only", "kafka_access", "--grace", "3")
-        after = home.services
-        out, errors = running.communicate(timeout=120)
-
-        assert running.returncode == 0 and "600 records acknowledged" in out, errors
-        for role in ROLES:
-            assert after.kafka(role).mechanism != before.kafka(role).mechanism
-            assert Kafka(after.kafka(role)).cluster_id() == after.cluster_id
-            with pytest.raises(DeniedError, match="does not let user"):
-                Kafka(before.kafka(role)).cluster_id()
-    assert replace(after, kafka_access={}) == replace(before, kafka_access={})
-
-
-def test_rotated_passwords_hold_over_a_new_start(home: Home) -> None:
-    before = home.services.kafka_access
-
-    home.do("down")
-    home.do("up", "--only", "broker,registry")
-
-    assert home.services.kafka_access == before
-    assert Kafka(home.services.kafka("ingest")).cluster_id() == home.services.cluster_id
-
-
 def test_a_lake_is_locked_and_opened_again_with_its_records(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     file = home.settings.file

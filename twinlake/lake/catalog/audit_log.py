@@ -16,8 +16,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import NOBODY, Asker, Job
 from twinlake.base.location import Location
+from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.plans import STAYS, Plans
 from twinlake.lake.delta import data_file, delta
 from twinlake.lake.delta.ledger import Ledger, Row
 from twinlake.lake.delta.table_state import TableState
@@ -36,16 +39,24 @@ ACTS = frozenset(
      "replay", "resume", "retire", "rollback", "verify"}
 )  # fmt: skip
 """The kinds of jobs that are acts of somebody; others only look, or clean up."""
-ROUTINE = ("due", "check")
+ROUTINE, LOOKS = "due", "check"
 """With these a job is what the schedule does by itself, or only says what would be done."""
 DECIDES = ("repair", "unwitnessed")
 """With these it changes what readers see, or what a gate lets pass, whatever else it is."""
 CANCEL = "cancel"
 QUERY = "query"
 """What is cancelled where that is no job: `job` is then the query's id."""
+USERS = "users"
+"""The act of who changes the users: it is no job."""
 ROTATE = "rotate"
-"""The act of who rotates secrets: it is no job."""
+"""The act of who rotates secrets: it is none, either."""
+SWITCHES = ("promote", "rollback")
 ABOUT = ("table", "topic", "name")
+TABLES = "tables"
+"""In `what` of an act on a plan, or on the live release: the tables that it would change when it was asked
+for."""
+SCHEDULE = "airflow"
+"""Who asks for what Airflow starts by itself."""
 UNNAMED = "unnamed"
 """Who asks with the lake server's token and does not say who it is."""
 _NAMES_WHO = ("approved_by", "rejected_by", "by", "reasons_by")
@@ -73,24 +84,29 @@ class Act:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """The names of the table, topic or changelog that it was about."""
-        return tuple(self.what[name] for name in ABOUT if isinstance(self.what.get(name), str))
+        """The names of the tables, the topic or the changelog that it was about."""
+        named = [self.what[name] for name in ABOUT if isinstance(self.what.get(name), str)]
+        tables = self.what.get(TABLES)
+        return (*named, *(tables if isinstance(tables, list) else ()))
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "about": list(self.about)}
 
 
-def is_act(kind: str, params: Mapping[str, Any]) -> bool:
-    """Whether somebody answers for such a job."""
+def is_act(kind: str, params: Mapping[str, Any], asker: Asker = NOBODY) -> bool:
+    """Whether somebody answers for such a job: what is due is asked for by the schedule, or by a person."""
     if any(params.get(name) for name in DECIDES):
         return True
-    return kind in ACTS and not any(params.get(name) for name in ROUTINE)
+    if params.get(ROUTINE) and (asker.by in (None, SCHEDULE)):
+        return False
+    return kind in ACTS and not params.get(LOOKS)
 
 
 class AuditLog:
     """Safe between threads; one process writes it, the one that holds the lake's lock."""
 
     def __init__(self, lake: Location) -> None:
+        self._lake = lake
         self._ledger = Ledger(lake / FOLDER, SCHEMA)
         self._lock = threading.Lock()
         rows = self._ledger.rows()
@@ -101,7 +117,13 @@ class AuditLog:
     def asked(self, job: Job, asker: Asker, at: str) -> None:
         """Somebody asks for this job; on return it is written down. FullDiskError where there is no room."""
         named = next((job.params[name] for name in _NAMES_WHO if job.params.get(name)), UNNAMED)
-        what = {name: _short(value) for name, value in job.params.items() if value not in (None, False, [])}
+        what = {
+            name: value if name == TABLES else _short(value)
+            for name, value in job.params.items()
+            if value not in (None, False, [])
+        }
+        if TABLES not in what and (tables := self._changed_tables(job)):
+            what[TABLES] = tables
         self._ask(Act(
             at=at, act=job.kind, who=asker.by or named, via=asker.via,
             why=asker.why or job.params.get("reason"), what=what, job=job.id, attempt=job.attempt,
@@ -110,26 +132,21 @@ class AuditLog:
     def cancelled(self, job: Job, asker: Asker, at: str) -> None:
         """Somebody asks for this job to end."""
         of = {"kind": job.kind, **{name: job.params[name] for name in ("table",) if job.params.get(name)}}
-        self._ask(Act(
-            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=of, job=job.id,
-            attempt=job.attempt, outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(CANCEL, of, job.id, asker, at, job.attempt)
 
     def query_cancelled(self, id: str, of: Mapping[str, Any], asker: Asker, at: str) -> None:
         """Somebody wants a query of somebody else's to end; `of` is what is known of it. On return it is
         written down; FullDiskError where there is no room."""
         what = {"kind": QUERY, **{name: _short(value) for name, value in of.items()}}
-        self._ask(Act(
-            at=at, act=CANCEL, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=id,
-            outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(CANCEL, what, id, asker, at)
+
+    def users_changed(self, what: Mapping[str, Any], asker: Asker, at: str) -> None:
+        """Somebody adds, removes or changes a user; `what` says which. As `query_cancelled`."""
+        self._request(USERS, dict(what), uuid4().hex[:12], asker, at)
 
     def secrets_rotated(self, names: Sequence[str], asker: Asker, at: str) -> None:
         """Somebody rotates secrets of these names. As `query_cancelled`."""
-        self._ask(Act(
-            at=at, act=ROTATE, who=asker.by or UNNAMED, via=asker.via, why=asker.why,
-            what={"secrets": ", ".join(names)}, job=uuid4().hex[:12], outcome="asked for", ended_at=at,
-        ))  # fmt: skip
+        self._request(ROTATE, {"secrets": ", ".join(names)}, uuid4().hex[:12], asker, at)
 
     def ended(self, job: Job) -> None:
         """How the job has ended, where it was an act."""
@@ -139,6 +156,8 @@ class AuditLog:
                 return
             wrong = (job.error or {}).get("what")
             outcome = f"{job.state}: {wrong}" if wrong and job.state == "failed" else job.state
+            if job.state == "interrupted" and act.act in SWITCHES and (made := self._released_by(job.id)):
+                outcome = f"{job.state}; release {made} was committed before"
             self._append("ended", replace(act, outcome=outcome, ended_at=job.ended_at))
             del self._open[job.id, job.attempt]
 
@@ -164,6 +183,37 @@ class AuditLog:
         """Now and then one file in place of many; every entry stays."""
         with self._lock:
             self._ledger.compact()
+
+    def _request(
+        self, act: str, what: dict[str, Any], job: str, asker: Asker, at: str, attempt: int = 1
+    ) -> None:  # fmt: skip
+        """What is no job of its own, and so has no end."""
+        self._ask(Act(
+            at=at, act=act, who=asker.by or UNNAMED, via=asker.via, why=asker.why, what=what, job=job,
+            attempt=attempt, outcome="asked for", ended_at=at,
+        ))  # fmt: skip
+
+    def _changed_tables(self, job: Job) -> list[str]:
+        """The tables that a plan, or going back to an earlier release, changes for readers; none where that
+        cannot be known, which the job itself will say."""
+        try:
+            if plan := job.params.get("plan"):
+                return [one.table for one in Plans(self._lake).load(plan).changes if one.action not in STAYS]
+            if job.kind == "rollback":
+                history = release_log.releases(self._lake)
+                now, then = history[-1].tables, release_log.rollback_target(history, job.params["to"]).tables
+                return sorted(one for one in now.keys() | then.keys() if now.get(one) != then.get(one))
+        except (TwinlakeError, OSError, IndexError):
+            pass
+        return []
+
+    def _released_by(self, job: str) -> int | None:
+        """The release that a job had committed before a kill; None where that cannot be known."""
+        try:
+            found = (one.number for one in release_log.releases(self._lake) if one.job == job)
+            return next(found, None)
+        except (TwinlakeError, OSError):
+            return None
 
     def _ask(self, act: Act) -> None:
         with self._lock:

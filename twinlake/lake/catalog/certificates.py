@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from twinlake.base.job import batches_text
 from twinlake.base.location import Location
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.topic_certificates import TopicCertificates
-from twinlake.lake.catalog.version import batches_text
 from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta.ledger import Ledger
 

@@ -24,6 +24,8 @@ KEEP = 200
 """So many plans are kept whatever became of them; those of releases always."""
 Action = Literal["new", "changed", "unchanged", "removed", "left out"]
 """What is left out is not live, and stays so."""
+STAYS = ("unchanged", "left out")
+"""After these, readers see the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class Change:
     @property
     def stays(self) -> bool:
         """Whether it is written differently than it is live, and stays as it is live for a reason."""
-        return self.action in ("unchanged", "left out") and bool(self.why)
+        return self.action in STAYS and bool(self.why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        return all(change.action in ("unchanged", "left out") for change in self.changes)
+        return all(change.action in STAYS for change in self.changes)
 
     @property
     def switched(self) -> tuple[Change, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -107,11 +107,6 @@ class Health:
     error: dict[str, str] | None = None
     paused: dict[str, Any] | None = None
     """It, or what it reads, stands still because somebody said so: it counts as stalled."""
-
-
-def batches_text(position: Mapping[str, int]) -> str:
-    """A position for a person."""
-    return ", ".join(f"{topic} batch {batch}" for topic, batch in position.items())
 
 
 def version_file(lake: Location, table: str, name: str) -> Location:

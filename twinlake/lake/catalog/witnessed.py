@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from twinlake.lake.catalog.version import batches_text
+from twinlake.base.job import batches_text
 from twinlake.witness.answer import DIFFERS, EQUAL, FAILED, NOT_WITNESSED, Answer
 
 ANSWERS = (EQUAL, DIFFERS, NOT_WITNESSED, FAILED)

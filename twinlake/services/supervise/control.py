@@ -28,7 +28,7 @@ from twinlake.services.supervise.record import Record, supervisor_alive
 
 _ATTEMPTS = 3
 """A part that ended this often without ever being ready is reported."""
-_TURN_S = 180.0
+TURN_S = 180.0
 """Longer than it takes to end everything."""
 
 
@@ -107,7 +107,7 @@ def one_command(folders: Folders) -> Iterator[None]:
                 return None
             return True
 
-        wait_for("another `twinlake up`, `down` or `rotate` of this data directory to end", is_ours, _TURN_S)
+        wait_for("another `twinlake up`, `down` or `rotate` of this data directory to end", is_ours, TURN_S)
         yield
 
 
@@ -265,6 +265,7 @@ def _end_all(folders: Folders, say: Callable[[str], None]) -> None:
     record.want(folders, ())
     end(record.load(folders, "supervisor").identity, folders.mark("supervisor"), 10)
     record.forget(folders, "supervisor")
+    folders.supervisor_pid.unlink(missing_ok=True)
     left = {part.name: part for part in (*external.parts(), *all_parts())}  # whichever were wanted
     with ThreadPoolExecutor(8) as pool:
         while left:

@@ -158,6 +158,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     settings = with_active_settings(settings)
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
+    replace_file(folders.supervisor_pid, f"{os.getpid()}\n")
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))
     wanted = parts(settings.values.given)
     supervisor = Supervisor(settings, os.environ, find_java(os.environ), wanted)

@@ -1,0 +1,30 @@
+"""What a job may be asked for is validated where it enters: a range is two times, in their order."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from twinlake.server.job_models import RebuildParams, VerifyParams
+
+
+@pytest.mark.parametrize("params", [RebuildParams, VerifyParams])
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"from": "yesterday"}, "'yesterday' is not a time"),
+        ({"to": "2026-02-30"}, "month 2 of 2026 has no day 30"),
+        ({"from": "2026-01-31T12:00:00+01:00", "to": "2026-01-31T11:00:00Z"}, "is empty"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(
+    params: type[RebuildParams | VerifyParams], asked: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ValidationError, match=why):
+        params.model_validate({"table": "sales", **asked})
+
+
+def test_a_range_is_kept_as_it_was_asked_for() -> None:
+    asked = {"table": "sales", "from": "2026-01-31", "to": "2026-01-31T12:00:00+01:00"}
+    made = VerifyParams.model_validate(asked).model_dump(by_alias=True)
+    assert (made["from"], made["to"]) == ("2026-01-31", "2026-01-31T12:00:00+01:00")
