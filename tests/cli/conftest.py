@@ -44,7 +44,7 @@ def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
     def run(answers: Answers, *arguments: str) -> Result:
         client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
 
-        def of(services: Services, asker: Asker, timeout_s: float) -> LakeClient:
+        def of(services: Services, asker: Asker, timeout_s: float, **more: object) -> LakeClient:
             answers.askers.append(asker)
             return client
 

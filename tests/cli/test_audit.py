@@ -40,6 +40,17 @@ def test_each_act_has_a_line_with_who_why_and_how_it_ended(acts: None, twinlake:
         assert part in rebuild
 
 
+def test_an_act_without_a_job_shows_none(home: Path, twinlake: Twinlake) -> None:
+    log, anna = AuditLog(Settings(home=home).lake), Asker(by="anna", via="cli")
+    log.users_changed({"change": "add", "user": "ben"}, anna, "2026-01-31T12:00:00Z")
+    log.secrets_rotated(["api_token", "sql_password"], anna, "2026-01-31T12:01:00Z")
+
+    _, *shown = lines(twinlake(Answers(), "audit"))
+
+    assert [one.rstrip().endswith("asked for") for one in shown] == [True, True]
+    assert "secrets=api_token, sql_password" in shown[0] and "change=add, user=ben" in shown[1]
+
+
 @pytest.mark.parametrize(
     ("asked", "found"),
     [

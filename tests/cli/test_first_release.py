@@ -34,7 +34,7 @@ class Fresh(Answers):
 
 def ensure(answers: Fresh, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str | None, list[str]]:
     client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
-    monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services, asker: client))
+    monkeypatch.setattr(LakeClient, "of", staticmethod(lambda services, asker, **more: client))
     said: list[str] = []
     return ensure_release(Settings(home=home, in_project=OURS), said.append), said
 

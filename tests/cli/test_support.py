@@ -37,7 +37,7 @@ def planted() -> dict[str, str]:
         "api token", "sql password", "console password", "metrics password", "airflow password",
         "producer password", "registry password", "kafka password file", "webhook token", "webhook path",
         "mail password", "lineage key", "otlp header", "variable", "key line 1", "key line 2",
-        "client key line", "airflow secret key", "airflow jwt secret", "active settings",
+        "client key line", "airflow secret key", "airflow jwt secret", "active settings", "token of before",
     )  # fmt: skip
     return {**{name: secrets.token_urlsafe(30) for name in names}, "awkward": AWKWARD}
 
@@ -68,6 +68,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: None, pla
         api_url="http://127.0.0.1:1", api_token=planted["api token"], sql_password=planted["sql password"],
         console_password=planted["console password"], metrics_password=planted["metrics password"],
         airflow_password=planted["airflow password"], project=str(tmp_path),
+        api_tokens_rotating=[planted["token of before"]],
         kafka_access={"producer": {"username": "producer", "password": planted["producer password"]},
                       "ingest": {"username": "ingest", "password": planted["awkward"]},
                       "changelog": {"password_file": str(own["kafka password file"])}},

@@ -58,6 +58,31 @@ def test_what_is_there_or_not_there_is_said(tmp_path: Path) -> None:
         users.remove(file, "eve")
 
 
+def test_while_a_password_is_rotated_either_admits_and_no_part_of_the_line_does(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    old, other = users.add(file, "ann", "operator"), users.add(file, "ben", "analyst")
+    alone = file.read_text()
+    users.accept(file, "ann", old, "new")
+    users.accept(file, "ann", "new", "newest")
+    users.accept(file, "ann", "newest", "newer")
+    whole = file.read_text()
+
+    assert len(whole.splitlines()) == 2 and roles(file) == {"ann": "operator", "ben": "analyst"}
+    for password, admits in {"newest": True, "newer": True, "new": False, old: False, other: False}.items():
+        assert (users.admitted(file, "ann", password) is not None) == admits, password
+    line, ben = whole.splitlines()
+    cut = [line[:end] for end in range(len(line))]
+    hashes = line.removesuffix(":operator")
+    for left in (*cut, f"{hashes}{hashes.removeprefix('ann')}:operator", f"{line}\n{alone.splitlines()[0]}"):
+        file.write_text(f"{ben}\n{left}\n")
+        with pytest.raises(UsageError, match=r"line [23] has"):
+            users.admitted(file, "ann", "newer")
+    file.write_text(whole)
+    users.keep_only(file, "ann", "newer")
+    assert file.read_text().count(":") == alone.count(":")
+    assert users.admitted(file, "ann", "newer") and users.admitted(file, "ann", "newest") is None
+
+
 SALT, HASH = 32 * "f", 64 * "f"
 ODD = [
     (32 * "z", HASH, "admin"),

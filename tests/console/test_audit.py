@@ -48,6 +48,23 @@ def test_acts_of_one_person_kind_or_table(signed_in: SignIn, asked: str, jobs: l
     assert [job for job in ("j8", "j7") if f'/jobs/{job}"' in page] == jobs
 
 
+@pytest.mark.parametrize(
+    ("act", "what", "said"),
+    [
+        ("users", {"change": "add", "user": "ben"}, "change=add, user=ben"),
+        ("rotate", {"secrets": "api_token, sql_password"}, "secrets=api_token, sql_password"),
+    ],
+)
+def test_an_act_without_a_job_shows_none(
+    signed_in: SignIn, world: World, act: str, what: dict[str, str], said: str
+) -> None:
+    world.acts = [replace(PROMOTE, act=act, job="0123abcd4567", what=what).to_json()]
+
+    page = signed_in("analyst").get("/audit")
+
+    assert f"{act} {said}" in text(page) and "0123abcd4567" not in page.text
+
+
 def test_a_query_that_was_cancelled_leads_to_no_job(signed_in: SignIn, world: World) -> None:
     what = {"kind": "query", "user": "ben", "endpoint": "jdbc", "sql": "SELECT 1"}
     world.acts = [replace(PROMOTE, act="cancel", job="0123abcd4567", what=what).to_json()]

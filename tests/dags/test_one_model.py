@@ -34,7 +34,7 @@ def submit(self, kind, params, key=None, asker=None):
     raise Sent(kind, dict(params))
 
 Settings.services = lambda self: None
-LakeClient.of = classmethod(lambda cls, services, *asked: cls("http://lake", "token"))
+LakeClient.of = classmethod(lambda cls, *asked, **more: cls("http://lake", "token"))
 LakeClient.submit = submit
 app = build_app()
 commands = [["topic", "accept"], *([name] for name in COMMANDS)]

@@ -425,7 +425,16 @@ def test_neither_door_opens_without_the_password(
         jdbc(user=user, password=password)
 
 
-@pytest.mark.parametrize("added", ["half", "a:1:ff:ff:admin", f"a:1:{32 * 'f'}:{64 * 'f'}:opera", "twice"])
+A_HASH = f":1:{32 * 'f'}:{64 * 'f'}"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "half", "a:1:ff:ff:admin", f"a{A_HASH}:opera", "twice", f"a{A_HASH}{A_HASH[:-1]}:admin",
+        f"a{A_HASH}{A_HASH}", f"a{3 * A_HASH}:admin",
+    ],
+)  # fmt: skip
 def test_neither_door_opens_by_what_is_left_of_the_users(
     sql: SqlServer, jdbc: Callable[..., Any], added: str
 ) -> None:

@@ -181,6 +181,21 @@ def test_who_cancels_a_query_is_written_down_and_read_by_others(server: Server, 
         assert web.post("/audit/queries/1", json={**asked, **wrong}).status_code == 400
 
 
+def test_a_rotation_is_written_down_by_names_before_it_is_done(server: Server, tmp_path: Path) -> None:
+    app = build_app(server, "secret", lambda: parse_moment("2026-01-31T12:00:00Z"))
+    web = TestClient(app, headers={"Authorization": "Bearer secret"})
+    asked = {"secrets": ["api_token", "sql_password"], "by": "olga", "via": "cli", "why": "so"}
+    assert web.post("/audit/rotations", json=asked).status_code == 200
+
+    (act,) = read_acts(tmp_path)
+    assert (act.act, act.who, act.via, act.why, act.what, act.outcome) == (
+        "rotate", "olga", "cli", "so", {"secrets": "api_token, sql_password"}, "asked for",
+    )  # fmt: skip
+    assert server.audit.open() == []
+    for wrong in ({"secrets": []}, {"secrets": ["S3cret!"]}, {"secrets": ["a"] * 21}, {"token": "x"}):
+        assert web.post("/audit/rotations", json={**asked, **wrong}).status_code == 400
+
+
 def test_what_switches_tables_names_them(tmp_path: Path) -> None:
     tables = {"same": "v1", "sales": "v1", "gone": "v1"}
     for number, of_it in enumerate((tables, {"same": "v1", "sales": "v2", "added": "v1"}), 1):

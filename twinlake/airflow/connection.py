@@ -77,7 +77,8 @@ def lake() -> Lake:
                 "without it nobody has said where the lake server is",
                 f"add it as docs/airflow.md shows, or as AIRFLOW_CONN_{CONNECTION.upper()}",
             ) from error
-        return Lake(client=LakeClient.of(own), report_url=own.sql_url, console_url=own.console_url)
+        client = LakeClient.of(own, read_again=lambda: _own() or own)
+        return Lake(client=client, report_url=own.sql_url, console_url=own.console_url)
     return of_connection(found)
 
 
@@ -121,10 +122,15 @@ def of_connection(given: Any) -> Lake:
     port = f":{given.port}" if given.port else ""
     url = f"{schema}://{host['name']}{port}{host['path']}"
     return Lake(
-        client=LakeClient(url, given.password, ca_file=extra.ca_file),
+        client=LakeClient(url, given.password, ca_file=extra.ca_file, renewed=_password_now),
         report_url=str(extra.report_url) if extra.report_url else None,
         console_url=str(extra.console_url) if extra.console_url else None,
     )
+
+
+def _password_now() -> str:
+    """Somebody who has rotated the token writes the new one into the connection."""
+    return BaseHook.get_connection(CONNECTION).password or ""
 
 
 def _wrong(why: str) -> UsageError:

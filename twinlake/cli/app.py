@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
-    "backup": ("backup", "restore"), "support": ("support",), "unit": ("unit",),
+    "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

@@ -10,7 +10,7 @@ from twinlake.cli.jobs import AS_JSON
 from twinlake.cli.local_lake import refuse_unreadable
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows
-from twinlake.server.outcomes import about
+from twinlake.server.outcomes import WITHOUT_JOB, about
 
 if TYPE_CHECKING:
     from twinlake.lake.catalog.audit_log import Act
@@ -57,5 +57,5 @@ def audit_command(
 
 
 def _row(act: Act) -> tuple[str, ...]:
-    outcome, job = act.outcome or "not ended", act.job if act.act != "users" else ""
+    outcome, job = act.outcome or "not ended", "" if act.act in WITHOUT_JOB else act.job
     return (act.at[:19], act.who, act.via, act.act, about(act.what), act.why or "", outcome, job)

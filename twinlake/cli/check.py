@@ -82,7 +82,7 @@ def by_server(given: Settings) -> dict[str, Any] | None:
 
     roots = [str(project.root) for project in given.sources]
     try:
-        client = LakeClient.of(given.services())
+        client = LakeClient.of(given.services(), read_again=given.services)
         asked = client.submit("check", {"code": code(), "roots": roots})
     except UnreachableError:
         return None

@@ -22,7 +22,9 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
 
     The keys name the steps, so that a call killed in between goes on where it stopped.
     """
-    client = LakeClient.of(settings.services(), Asker(by=APPROVED_BY, via="cli"))
+    client = LakeClient.of(
+        settings.services(), Asker(by=APPROVED_BY, via="cli"), read_again=settings.services
+    )
     status = client.status()
     if status["release"]:
         return None

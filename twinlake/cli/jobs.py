@@ -129,7 +129,8 @@ def lake_client(
     `why` is what the audit log has as the reason of what is asked for.
     """
     asker = Asker(by=this_user(), via="cli", why=why or None)
-    return LakeClient.of((settings or load_settings()).services(), asker, timeout_s)
+    of = settings or load_settings()
+    return LakeClient.of(of.services(), asker, timeout_s, read_again=of.services)
 
 
 def named(given: str | None, flag: str) -> str:

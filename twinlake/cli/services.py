@@ -18,6 +18,7 @@ from twinlake.cli.pause import show_paused
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.problems import NOTHING, Problem, problems
+from twinlake.services.rotation import unfinished_error
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.topics.verdict import LATE, VERDICTS
@@ -111,7 +112,8 @@ def status(
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
     clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
-    server cannot follow the lake or hears nothing of the lake server, or the supervisor has ended.
+    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets was not finished,
+    or the supervisor has ended.
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
@@ -122,6 +124,8 @@ def status(
         return
     parts, lake = asked(settings)
     found = problems(parts, lake, record.supervisor_error(settings))
+    if half_rotated := unfinished_error(folders_of(settings)):
+        found.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
     whole = _is_whole(parts)
     if as_json:
         print_json(as_told(settings, parts, lake))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
+from twinlake.base.files import alone
 from twinlake.cli.jobs import lake_client
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config import users
@@ -100,8 +101,9 @@ def _tell_nobody_acts(settings: Settings) -> None:
 
 def _tell_the_commands(settings: Settings, name: str, password: str) -> None:
     """`twinlake queries` signs in as the first user, by services.json, which is made by the first `up`."""
-    if settings.services_file.exists() and (services := settings.services()).console_user == name:
-        replace(services, console_password=password).save(settings.services_file)
+    with alone(folders_of(settings).secrets_lock):
+        if settings.services_file.exists() and (services := settings.services()).console_user == name:
+            replace(services, console_password=password).save(settings.services_file)
 
 
 def _file(settings: Settings) -> Path:

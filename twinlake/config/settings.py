@@ -35,6 +35,8 @@ class Services:
     registry_url: str = ""
     api_url: str = ""
     api_token: str = ""
+    api_tokens_rotating: list[str] = field(default_factory=list, repr=False)
+    """What the lake server accepts beside `api_token` while that is rotated."""
     jdbc_url: str = ""
     airflow_url: str = ""
     airflow_user: str = ""

@@ -1,16 +1,17 @@
 """Users: who may sign in to the console and the SQL server, each with a role, in one file of salted hashes.
 
-A line each: `user:iterations:salt:hash:role`. `access/users` of the data directory holds it. The SQL server
-reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`); the console
-does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen: 192 random
-bits need no slow hash, and nobody has used them elsewhere.
+A line each: `user:iterations:salt:hash:role`; while a password is rotated `iterations:salt:hash` of the one
+of before stands before the role, too, and either lets them in. `access/users` of the data directory holds it.
+The SQL server reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`);
+the console does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen:
+192 random bits need no slow hash, and nobody has used them elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +29,10 @@ ROLES = {
 """Each with what it may do."""
 ACTING = (OPERATOR, ADMIN)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-_LINE = re.compile(r"[^:\s]+:\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:[a-z]+")
+_LINE = re.compile(r"([^:\s]+)((?::\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}){1,2}):([a-z]+)")
 """`Passwords.java` has the same form: a hash that was cut is none."""
+_OF_ONE = 3
+"""Of a password: iterations, salt, hash."""
 _NOBODY = hashed("", secrets.token_urlsafe(24))
 """What a password of an unknown user is compared with: it takes as long."""
 
@@ -46,13 +49,25 @@ class User:
     role: str
     line: str
     """`user:iterations:salt:hash`, as `base/passwords.py` has it: another one is another password."""
+    before: str = ""
+    """The same of the password that holds beside it while that is rotated; empty else."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Of every password that lets this user in."""
+        return (self.line, self.before) if self.before else (self.line,)
+
+    def signed_in_by(self, line: str) -> User | None:
+        """The user as one who has shown the password of this line; None where that holds no more."""
+        return replace(self, line=line, before="") if line in self.lines else None
 
     @property
     def acts(self) -> bool:
         return self.role in ACTING
 
     def written(self) -> str:
-        return f"{self.line}:{self.role}\n"
+        before = self.before.removeprefix(self.name)  # with its colon
+        return f"{self.line}{before}:{self.role}\n"
 
 
 def can_be_name(text: str) -> bool:
@@ -71,24 +86,29 @@ def load(file: Path) -> dict[str, User]:
         raise _unreadable(file, str(getattr(error, "strerror", None) or error)) from error
     found: dict[str, User] = {}
     for number, text in enumerate(lines, 1):
-        if not _LINE.fullmatch(text):
+        if not (parts := _LINE.fullmatch(text)):
             raise _unreadable(file, f"line {number} has not the form user:iterations:salt:hash:role")
-        line, _, role = text.rpartition(":")
-        name = line.split(":")[0]
-        of_user = User(name=name, role=role, line=line)
+        name, role = parts[1], parts[3]
         if name in found:
             raise _unreadable(file, f"line {number} has the name {name}, as one before")
-        if of_user.role not in ROLES:
-            raise _unreadable(file, f"line {number} has the unknown role {of_user.role}")
-        found[name] = of_user
+        if role not in ROLES:
+            raise _unreadable(file, f"line {number} has the unknown role {role}")
+        line, before = _lines_of(name, parts[2].split(":")[1:])
+        found[name] = User(name=name, role=role, line=line, before=before)
     return found
+
+
+def _lines_of(name: str, parts: Sequence[str]) -> tuple[str, str]:
+    """What `User` has of one or two passwords."""
+    line, before = (":".join((name, *one)) if one else "" for one in (parts[:_OF_ONE], parts[_OF_ONE:]))
+    return line, before
 
 
 def admitted(file: Path, name: str, password: str) -> User | None:
     """The user with this name and password; takes as long where there is none."""
     user = load(file).get(name)
-    matches = verify(user.line if user else _NOBODY, name, password)
-    return user if user and matches else None
+    matching = [line for line in (user.lines if user else (_NOBODY,)) if verify(line, name, password)]
+    return user.signed_in_by(matching[0]) if user and matching else None
 
 
 def add(file: Path, name: str, role: str, before: BeforeChange = None) -> str:
@@ -143,10 +163,32 @@ def ensure(file: Path, passwords: Mapping[str, str], reader: str) -> None:
     with _changing(file) as users:
         for name, password in passwords.items():
             before = users.get(name)
-            is_known = before is not None and verify(before.line, name, password)
+            is_known = before is not None and _holds(before, password)
             if (is_new or name == reader) and not is_known:
                 role = before.role if before else ANALYST if name == reader else ADMIN
                 users[name] = _with(name, role, password)
+
+
+def accept(file: Path, name: str, password: str, new: str) -> None:
+    """Lets the user in by `new`, too; of the passwords of before by `password` alone."""
+    with _changing(file) as users:
+        user = _known(users, name)
+        kept = next((line for line in user.lines if verify(line, name, password)), user.line)
+        users[name] = replace(_with(name, user.role, new), before=kept)
+
+
+def keep_only(file: Path, name: str, password: str) -> None:
+    """Lets the user in by this password alone, which is one of theirs already."""
+    with _changing(file) as users:
+        user = _known(users, name)
+        line = next((line for line in user.lines if verify(line, name, password)), None)
+        users[name] = (
+            _with(name, user.role, password) if line is None else replace(user, line=line, before="")
+        )
+
+
+def _holds(user: User, password: str) -> bool:
+    return any(verify(line, user.name, password) for line in user.lines)
 
 
 def _made(name: str, role: str) -> tuple[User, str]:

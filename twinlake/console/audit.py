@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
-from twinlake.server.outcomes import about
+from twinlake.server.outcomes import WITHOUT_JOB, about
 
 LOOKED_AT = 5_000
 SHOWN = 200
@@ -31,7 +31,7 @@ def routes(console: Console) -> list[Route]:
         return console.page(
             "audit", session, active="audit", acts=found[:SHOWN], more=max(0, len(found) - SHOWN),
             wanted=wanted, suggested={name: sorted(found) for name, found in suggested.items()},
-             about=about, is_cut=len(newest) == LOOKED_AT,
+            about=about, without_job=WITHOUT_JOB, is_cut=len(newest) == LOOKED_AT,
             command=" ".join(f"--{name} {quote(value)}" for name, value in wanted.items() if value),
         )  # fmt: skip
 

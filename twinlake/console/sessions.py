@@ -90,7 +90,7 @@ class Sessions:
             found = users.load(self._file).get(user.name)
         except UsageError:  # nobody is let in by what is left of it
             return None
-        return found if found and found.line == user.line else None
+        return found.signed_in_by(user.line) if found else None
 
     def _drop_ended(self, now: float) -> None:
         self._known = {

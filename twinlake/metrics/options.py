@@ -90,6 +90,7 @@ def _endpoint(given: argparse.Namespace, collector: Alone) -> Endpoint | None:
     file: Path = given.metrics_password_file.absolute()
 
     def admits(user: str, password: str) -> bool:
-        return verify(file.read_text(encoding="utf-8"), user, password)
+        lines = file.read_text(encoding="utf-8").splitlines()  # two while the password is rotated
+        return any([verify(line, user, password) for line in lines])
 
     return Endpoint(registry_of(collector), given.metrics_host, given.metrics_port, admits)

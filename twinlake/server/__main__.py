@@ -36,6 +36,7 @@ from twinlake.metrics.scrape import Collector
 from twinlake.server import lock
 from twinlake.server.api import build_app
 from twinlake.server.lake_server import LakeServer
+from twinlake.server.tokens import Tokens
 from twinlake.spark.cluster import check_master
 from twinlake.spark.jvm import end_together
 from twinlake.spark.session import drop_scratch, session
@@ -69,7 +70,7 @@ def serve(settings: Settings, given: argparse.Namespace) -> int:
 
     server = LakeServer(settings, utc_now, opened)
     metrics = start_metrics(given, metrics_of(server, settings, lambda: next(iter(sessions), None)))
-    app = build_app(server, settings.services().api_token)
+    app = build_app(server, Tokens(settings.services_file))
     web = uvicorn.Server(
         uvicorn.Config(
             app, host="127.0.0.1", port=given.port, log_level="warning", log_config=None, access_log=False,

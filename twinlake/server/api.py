@@ -25,6 +25,7 @@ from twinlake.server import read_routes
 from twinlake.server.job_models import Person, Reason
 from twinlake.server.jobs import Jobs
 from twinlake.server.read_routes import Digits
+from twinlake.server.tokens import Accepted
 
 LONGEST_WAIT_S = 60.0
 MOST_WAITS = 20
@@ -87,7 +88,14 @@ class ChangedUser(Asked):
     role: str | None = Field(default=None, pattern=f"^({'|'.join(ROLES)})$")
 
 
-def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
+class RotatedSecrets(Asked):
+    """The names of what `twinlake rotate` is about to change."""
+
+    secrets: list[Annotated[str, Field(pattern="^[a-z_]{1,40}$")]] = Field(min_length=1, max_length=20)
+
+
+def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> FastAPI:
+    """`tokens` is the one that lets in, or says at each request which do."""
     waits = threading.BoundedSemaphore(MOST_WAITS)
     app = FastAPI(title="Twinlake lake server", openapi_url=None, docs_url=None, redoc_url=None)
     # the one added last is asked first: an unauthenticated body is not read
@@ -96,7 +104,9 @@ def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
     @app.middleware("http")
     async def _admit(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         given = request.headers.get("authorization", "").encode()
-        if request.url.path != "/health" and not secrets.compare_digest(given, f"Bearer {token}".encode()):
+        accepted = [tokens] if isinstance(tokens, str) else tokens()
+        is_one = any([secrets.compare_digest(given, f"Bearer {token}".encode()) for token in accepted])
+        if request.url.path != "/health" and not is_one:
             return _error(401, "the token is missing or wrong", "", TOKEN)
         return await go_on(request)
 
@@ -167,6 +177,12 @@ def build_app(server: Served, token: str, now: Clock = utc_now) -> FastAPI:
         of = asked.model_dump(include={"change", "user", "role"}, exclude_none=True)
         server.audit.users_changed(of, asked.asker(), format_moment(now()))
         return of
+
+    @app.post("/audit/rotations")
+    def secrets_rotated(asked: RotatedSecrets) -> dict[str, Any]:
+        """Writes down that somebody rotates secrets; the command, which does it, looks for it."""
+        server.audit.secrets_rotated(asked.secrets, asked.asker(), format_moment(now()))
+        return {"secrets": asked.secrets}
 
     read_routes.install(app, lambda: server.lake)
     return app

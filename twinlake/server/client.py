@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -39,14 +39,15 @@ AWAY_S = 120.0
 class LakeClient:
     """`ca_file` has the certificates that an https address is trusted by; the system's unless given.
 
-    `asker` is who asks, for the audit log, where a call does not name another.
+    `asker` is who asks, for the audit log, where a call does not name another. `renewed` is asked for the
+    token once the server refuses the one of before, which may have been rotated meanwhile.
     """
 
     def __init__(
         self, url: str, token: str, transport: httpx.BaseTransport | None = None, ca_file: str | None = None,
-        asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S,
+        asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S, renewed: Callable[[], str] | None = None,
     ) -> None:  # fmt: skip
-        self._asker = asker
+        self._asker, self._token, self._renewed = asker, token, renewed
         if not _TOKEN.fullmatch(token):  # httpx would say so with the token, in a form that no log masks
             raise UsageError(
                 "the lake server's token cannot be sent",
@@ -59,12 +60,17 @@ class LakeClient:
         )  # fmt: skip
 
     @classmethod
-    def of(cls, services: Services, asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S) -> LakeClient:
+    def of(
+        cls, services: Services, asker: Asker = NOBODY, timeout_s: float = TIMEOUT_S,
+        read_again: Callable[[], Services] | None = None,
+    ) -> LakeClient:  # fmt: skip
+        """`read_again` is where the services were read."""
         if not services.api_url:
             raise UnreachableError(
                 "the lake server is not running", "it has no address", "start it with `twinlake up`"
             )
-        return cls(services.api_url, services.api_token, asker=asker, timeout_s=timeout_s)
+        renewed = (lambda: read_again().api_token) if read_again else None
+        return cls(services.api_url, services.api_token, asker=asker, timeout_s=timeout_s, renewed=renewed)
 
     def refuse_other_version(self, remedy: str) -> None:
         """UsageError, with this remedy, where the server is of a version that this client does not know."""
@@ -116,6 +122,10 @@ class LakeClient:
         """Has it written down that a user is changed."""
         of = {"user": user, "change": change, **({"role": role} if role else {})}
         self._ask("POST", "/audit/users", json={**of, **self._who(None)})
+
+    def secrets_rotated(self, secrets: Iterable[str]) -> None:
+        """Has it written down that secrets of these names are rotated."""
+        self._ask("POST", "/audit/rotations", json={"secrets": [*secrets], **self._who(None)})
 
     def cancel(self, id: str, asker: Asker | None = None) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
@@ -181,9 +191,19 @@ class LakeClient:
         except TimedOutError as error:
             raise UnreachableError(error.what, error.why, error.remedy) from error
 
+    def _has_other_token(self) -> bool:
+        token = self._renewed() if self._renewed else self._token
+        if token == self._token or not _TOKEN.fullmatch(token):
+            return False
+        self._token = token
+        self._http.headers["Authorization"] = f"Bearer {token}"
+        return True
+
     def _ask(self, method: str, path: str, **more: Any) -> Any:
         try:
             answer = self._http.request(method, path, **more)
+            if answer.status_code == httpx.codes.UNAUTHORIZED and self._has_other_token():
+                answer = self._http.request(method, path, **more)
         except httpx.HTTPError as error:
             if (untrusted := _untrusted(error)) is not None:
                 raise UsageError(

@@ -7,6 +7,9 @@ from typing import Any
 
 from twinlake.base.job import Job, batches_text
 
+WITHOUT_JOB = frozenset({"users", "rotate"})
+"""Acts that are no job and end none: the `job` that the audit log has of them names only their entry."""
+
 
 def outcome(job: Job) -> str:
     """The sentence of a job that has a result; empty where its kind has none."""

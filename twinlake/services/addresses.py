@@ -19,6 +19,7 @@ def addresses(context: Context) -> Services:
         registry_access=values.registry.shown(),
         api_url=f"http://{HOST}:{ports['lake']}",
         api_token=context.services.api_token or secrets.token_urlsafe(32),
+        api_tokens_rotating=context.services.api_tokens_rotating,
         sql_user=sql.USER,
         sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",

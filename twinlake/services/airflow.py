@@ -23,6 +23,8 @@ from twinlake.services.ports import HOST
 USER = "admin"
 POOLS = LIBRARY / "airflow" / "pools.json"
 PLUGINS = LIBRARY / "airflow" / "plugins"
+PASSWORDS = "passwords.json"
+"""What Airflow's auth manager reads at each login."""
 _AUTH_MANAGER = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
 _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
@@ -39,7 +41,7 @@ def parts() -> tuple[Part, ...]:
 
 def password(context: Context) -> str:
     """The password of the one user, made once and written where Airflow's auth manager reads it."""
-    file = _folder(context) / "passwords.json"
+    file = _folder(context) / PASSWORDS
     if not file.exists():
         replace_file(file, json.dumps({USER: secrets.token_urlsafe(18)}), SECRET)
     return str(json.loads(file.read_text())[USER])
@@ -59,7 +61,7 @@ def environment(context: Context) -> dict[str, str]:
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__PLUGINS_FOLDER": str(PLUGINS),
         "CORE__PARALLELISM": "7",  # the slots of the pools in POOLS: tests/dags/test_structure.py
-        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
+        "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / PASSWORDS),
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "CORE__DEFAULT_TIMEZONE": "utc",
         "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder / 'airflow.db'}",

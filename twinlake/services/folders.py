@@ -47,6 +47,16 @@ class Folders:
         return self.run / "command.lock"
 
     @property
+    def secrets_lock(self) -> Path:
+        """Held by whoever writes services.json together with what servers ask for."""
+        return self.run / "secrets.lock"
+
+    @property
+    def rotation(self) -> Path:
+        """There from the beginning of a rotation of secrets to its end; it has their names."""
+        return self.run / "rotation.json"
+
+    @property
     def active_settings(self) -> Path:
         """`twinlake.toml` as it was when the supervisor was started."""
         return self.run / "twinlake.toml"

@@ -25,7 +25,7 @@ _LARGEST = 1 << 20
 _PUBLIC = ("ca_file", "certificate_file")
 """Keys that end like those which name secrets, and name none."""
 _LINE = re.compile(r"^\s*\"?([\w.]+)\"?\s*=\s*[\"'](.*?)[\"']", re.MULTILINE)
-_TORN = re.compile(r'"(\w+)"\s*:\s*"((?:\\.|[^"\\])*)')
+_TORN = re.compile(r'"(\w+)"\s*:\s*\[?\s*"((?:\\.|[^"\\])*)')
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _GUESSED = 16
 """A part of a webhook's path with so many characters may be what lets somebody in."""
@@ -73,6 +73,9 @@ def _named(value: Any, name: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, one in value.items():
             yield from _named(one, f"{name}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for one in value:
+            yield from _named(one, name)
     elif isinstance(value, str):
         key = name.rpartition(".")[2]
         if _names_file(key):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import unquote
@@ -48,6 +48,8 @@ QUERY = "query"
 """What is cancelled where that is no job: `job` is then the query's id."""
 USERS = "users"
 """The act of who changes the users: it is no job."""
+ROTATE = "rotate"
+"""The act of who rotates secrets: it is none, either."""
 SWITCHES = ("promote", "rollback")
 ABOUT = ("table", "topic", "name")
 TABLES = "tables"
@@ -141,6 +143,10 @@ class AuditLog:
     def users_changed(self, what: Mapping[str, Any], asker: Asker, at: str) -> None:
         """Somebody adds, removes or changes a user; `what` says which. As `query_cancelled`."""
         self._request(USERS, dict(what), uuid4().hex[:12], asker, at)
+
+    def secrets_rotated(self, names: Sequence[str], asker: Asker, at: str) -> None:
+        """Somebody rotates secrets of these names. As `query_cancelled`."""
+        self._request(ROTATE, {"secrets": ", ".join(names)}, uuid4().hex[:12], asker, at)
 
     def ended(self, job: Job) -> None:
         """How the job has ended, where it was an act."""

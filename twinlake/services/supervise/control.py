@@ -87,7 +87,7 @@ def bring_up(
     folders.make()
     if closed := folders.close():
         say(closed)
-    with _alone(folders):
+    with one_command(folders):
         _refuse_what_runs_otherwise(settings)
         before = {part.name: record.load(folders, part.name).restarts for part in parts}
         record.want(folders, record.wanted(folders) | {part.name for part in parts})
@@ -96,7 +96,7 @@ def bring_up(
 
 
 @contextmanager
-def _alone(folders: Folders) -> Iterator[None]:
+def one_command(folders: Folders) -> Iterator[None]:
     """While one command changes what runs, the next one waits: each would undo half of the other's work."""
     with open(folders.command_lock, "a") as file:
 
@@ -107,7 +107,7 @@ def _alone(folders: Folders) -> Iterator[None]:
                 return None
             return True
 
-        wait_for("another `twinlake up` or `down` of this data directory to end", is_ours, TURN_S)
+        wait_for("another `twinlake up`, `down` or `rotate` of this data directory to end", is_ours, TURN_S)
         yield
 
 
@@ -255,7 +255,7 @@ def bring_down(settings: Settings, say: Callable[[str], None]) -> None:
     if not folders.run.exists():
         return
     _refuse_containers(folders, "down")
-    with _alone(folders):
+    with one_command(folders):
         _end_all(folders, say)
         # it would keep the next supervisor from starting; addresses and passwords are made again
         Services.drop_torn(settings.services_file)

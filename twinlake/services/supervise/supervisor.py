@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from twinlake.base.files import SECRET, replace_file
+from twinlake.base.files import SECRET, alone, replace_file
 from twinlake.config.library import jars_folder
 from twinlake.config.project import project_at
 from twinlake.config.settings import Services, Settings
@@ -82,13 +82,14 @@ class Supervisor:
 
     def renew_ports(self, part: Part) -> None:
         """Chooses other ports where others hold the service's own, and restarts whoever used the old."""
-        with self._lock:
+        with self._lock, alone(self.folders.secrets_lock):
+            self._read_services()  # a secret may have been rotated
             if taken := self._ports.renew_taken(part.ports):
                 whose = ", ".join(taken)
                 say(f"{part.name}: someone else listens on {whose}; other ports were chosen")
-            elif self._services == addresses(self.context()):
+            elif self._services == self._with_own_password(addresses(self.context())):
                 return
-            self._write_services()
+            self._services = publish(self.context())
         for keeper in self._keepers.values():
             if keeper.part.name != part.name and self._uses(keeper.part, part.name):
                 keeper.renew.set()
@@ -99,11 +100,19 @@ class Supervisor:
         return any(need == name or self._uses(self._parts[need], name) for need in part.needs)
 
     def _write_services(self) -> None:
+        with alone(self.folders.secrets_lock):
+            self._read_services()
+            # not before: what could not be written is written at the next start of a part
+            self._services = publish(self.context())
+
+    def _read_services(self) -> None:
         file = self.settings.services_file
         if file.exists():
             self._services = Services.load(file)
-        # not before: what could not be written is written at the next start of a part
-        self._services = publish(self.context())
+
+    def _with_own_password(self, found: Services) -> Services:
+        """Airflow keeps its password itself: another one there moves no address, so nothing starts again."""
+        return replace(found, airflow_password=self._services.airflow_password)
 
 
 def lock(folders: Folders) -> int | None:

@@ -18,20 +18,25 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
 /**
  * JDBC's user and password, against the file that the system property {@code twinlake.passwords} names.
  *
- * <p>It has a line for each user, {@code user:iterations:salt:hash:role}, salt and hash in hexadecimal; the hash is
+ * <p>It has a line for each user, {@code user:iterations:salt:hash:role}, salt and hash in hexadecimal; while a password
+ * is rotated, {@code iterations:salt:hash} of the one of before stands before the role, too, and either fits. The hash is
  * PBKDF2 with HMAC-SHA-256 (RFC 8018). The password itself is nowhere in this process. `twinlake/config/users.py` writes
  * and reads the same. Of an unknown user the last line is computed, so that it takes as long. Where any line has another
  * form, nobody gets in by what is left of the file.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
-  private static final Pattern LINE = Pattern.compile("[^:\\s]+:\\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}:(analyst|operator|admin)");
+  private static final Pattern LINE =
+      Pattern.compile("[^:\\s]+(:\\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}){1,2}:(analyst|operator|admin)");
+
+  /** Of a password: iterations, salt, hash. */
+  private static final int OF_ONE = 3;
 
   /** Read once: a connection string can set system properties while a session opens. */
   private static final Path FILE = Path.of(System.getProperty("twinlake.passwords"));
 
   @Override
   public void Authenticate(String user, String password) throws AuthenticationException {
-    boolean fits;
+    boolean fits = false;
     try {
       String[] line = {};
       Set<String> names = new HashSet<>();
@@ -44,17 +49,24 @@ public final class Passwords implements PasswdAuthenticationProvider {
           line = parts;
         }
       }
-      byte[] expected = HexFormat.of().parseHex(line[3]);
-      char[] given = password == null ? new char[0] : password.toCharArray();
-      PBEKeySpec spec =
-          new PBEKeySpec(given, HexFormat.of().parseHex(line[2]), Integer.parseInt(line[1]), expected.length * 8);
-      byte[] found = SecretKeyFactory.getInstance("PBKDF2WithHmacSHA256").generateSecret(spec).getEncoded();
-      fits = MessageDigest.isEqual(found, expected) && line[0].equals(user);
+      for (int at = 1; at + OF_ONE < line.length; at += OF_ONE) {
+        fits |= matches(line, at, password) && line[0].equals(user);
+      }
     } catch (IOException | GeneralSecurityException | RuntimeException failed) {
       throw new AuthenticationException("the password could not be checked: " + failed);
     }
     if (!fits) {
       throw new AuthenticationException("user or password is wrong; sql_user and sql_password are in services.json");
     }
+  }
+
+  /** Whether it is the password whose iterations, salt and hash begin there. */
+  private static boolean matches(String[] line, int at, String password) throws GeneralSecurityException {
+    byte[] expected = HexFormat.of().parseHex(line[at + 2]);
+    char[] given = password == null ? new char[0] : password.toCharArray();
+    PBEKeySpec spec =
+        new PBEKeySpec(given, HexFormat.of().parseHex(line[at + 1]), Integer.parseInt(line[at]), expected.length * 8);
+    byte[] found = SecretKeyFactory.getInstance("PBKDF2WithHmacSHA256").generateSecret(spec).getEncoded();
+    return MessageDigest.isEqual(found, expected);
   }
 }
