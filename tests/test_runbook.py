@@ -1,0 +1,186 @@
+"""docs/runbook.md says what the code says, by commands that there are, and a test follows each remedy."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import typer
+
+from tests.project import PROJECT
+from tests.runbook import EXCEPTED, FOLLOWED_BY, MODULES
+from tests.test_guarantees import is_test
+from twinlake.base import errors
+from twinlake.cli.app import build_app
+
+PAGE = PROJECT / "docs" / "runbook.md"
+LIBRARY = PROJECT / "twinlake"
+VARIES = "…"
+ALSO = " · "
+"""Between errors of one entry."""
+RAISED = frozenset(errors._classes()) - {"ContractError", "DefinitionError"} | {"critical", "Condition"}
+"""What makes an error, or what an operator reads as one; definitions and contracts are `twinlake check`'s."""
+LINES = ("Look", "Do", "Lost")
+
+
+def text_of(node: ast.expr) -> str:
+    """The words of an expression, with `…` where something varies; "" where all of it does."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else VARIES for one in node.values)
+    if isinstance(node, ast.BinOp):
+        return text_of(node.left) + (text_of(node.right) or VARIES)
+    if isinstance(node, ast.BoolOp):
+        return text_of(node.values[-1])
+    return ""
+
+
+@cache
+def said_by(module: str) -> tuple[tuple[str, int], ...]:
+    """What each error of a module says, and its line; "" where that is said elsewhere."""
+    found = []
+    for node in ast.walk(ast.parse((LIBRARY / f"{module}.py").read_text())):
+        if isinstance(node, ast.Call) and (name := _raises(node)):
+            named = {one.arg: one.value for one in node.keywords}
+            place = 1 if name == "LostVersionError" else 0
+            what = named.get("what") or (node.args[place] if len(node.args) > place else None)
+            found.append((text_of(what) if what else "", node.lineno))
+    return tuple(found)
+
+
+def _raises(node: ast.Call) -> str:
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return name if name in RAISED and (node.args or node.keywords) else ""
+
+
+@cache
+def all_said() -> frozenset[str]:
+    modules = (str(file.relative_to(LIBRARY).with_suffix("")) for file in LIBRARY.rglob("*.py"))
+    return frozenset(text for module in modules for text, _ in said_by(module))
+
+
+def entries(page: str) -> dict[str, str]:
+    """What an error says -> what the page says of it."""
+    found = re.findall(r"^### (.+)\n((?:(?!^#).*\n)*)", page, re.MULTILINE)
+    return dict(found)
+
+
+def commands(text: str) -> Iterator[str]:
+    """Those between backticks, and those of indented lines."""
+    yield from re.findall(r"`twinlake ([^`]+)`", text)
+    yield from re.findall(r"^    twinlake ([^#\n]+)", text, re.MULTILINE)
+
+
+@cache
+def command_line() -> Any:
+    """Typer has a click of its own, or not: by its shape."""
+    return typer.main.get_command(build_app())
+
+
+def fault(line: str, *, whole: bool) -> str:
+    """Why there is no such command, or no such option; `whole`: with all that it needs."""
+    here = command_line()
+    values: list[str] = []
+    words = shlex.split(line)
+    while words:
+        word = words.pop(0)
+        options = {name: one for one in here.params for name in (*one.opts, *one.secondary_opts)}
+        within = getattr(here, "commands", {})
+        if word.startswith("-"):
+            name, _, value = word.partition("=")
+            if name not in options:
+                return f"twinlake {line}: there is no option {name}"
+            if not options[name].is_flag and not value and words:
+                words.pop(0)
+        elif word in within:
+            here = within[word]
+        elif within and here is command_line():
+            return f"twinlake {line}: there is no command {word}"
+        else:
+            values.append(word)
+    takes = [one for one in here.params if one.param_type_name == "argument"]
+    needs = [one for one in takes if one.required]
+    if len(values) > len(takes) and not (whole is False and VARIES in values[-1]):
+        # a group of which one command is left out, as in `twinlake backup DIR`, has none of its own
+        return "" if within and "take" in within else f"twinlake {line}: it takes no {values[-1]}"
+    return (
+        f"twinlake {line}: {needs[len(values)].name} is missing" if whole and len(values) < len(needs) else ""
+    )
+
+
+def faults(page: str) -> list[str]:
+    found = []
+    listed = entries(page)
+    for heading, of_it in listed.items():
+        found += [f"no error says {what!r}" for what in heading.split(ALSO) if what not in all_said()]
+        told = re.findall(r"^- (\w+): ", of_it, re.MULTILINE)
+        if tuple(told) != LINES:
+            found.append(f"{heading}: its lines are {told}")
+    done = re.sub(r"^- Look: .*|^[A-Z].*", "", page, flags=re.MULTILINE)
+    found += filter(None, (fault(line, whole=True) for line in commands(done)))
+    found += filter(None, (fault(line, whole=False) for line in commands(page)))
+    on_the_page = {what for heading in listed for what in heading.split(ALSO)}
+    for module in MODULES:
+        for text, line in said_by(module):
+            if not (text == "" or text in on_the_page or text in EXCEPTED.get(module, {})):
+                found.append(f"twinlake/{module}.py:{line}: {text!r} is not on the page")
+    return found
+
+
+def test_each_entry_is_an_error_of_the_code_and_each_command_is_there() -> None:
+    assert faults(PAGE.read_text()) == []
+
+
+def test_nothing_is_excepted_that_no_error_says() -> None:
+    stale = [
+        f"{module}: {text}"
+        for module, texts in EXCEPTED.items()
+        for text, reason in texts.items()
+        if text not in {one for one, _ in said_by(module)} or not reason
+    ]
+    assert stale == [] and set(EXCEPTED) <= set(MODULES)
+
+
+def test_a_test_follows_each_remedy() -> None:
+    assert set(FOLLOWED_BY) == set(entries(PAGE.read_text()))
+    assert [node for nodes in FOLLOWED_BY.values() for node in nodes if not is_test(node)] == []
+    assert [what for what, nodes in FOLLOWED_BY.items() if not nodes] == []
+
+
+def test_every_command_that_an_error_names_is_there() -> None:
+    """Of the whole library, whoever meets it."""
+    wrong = []
+    for file in LIBRARY.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant | ast.JoinedStr):
+                lines = re.findall(r"`twinlake ([a-z][^`\n]*)`", text_of(node))
+                wrong += [
+                    f"{file.name}:{node.lineno}: {said}"
+                    for line in lines
+                    if (said := fault(line, whole=False))
+                ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("there", "planted", "found"),
+    [
+        ("### the supervisor has ended", "### the supervisor is over", "no error says"),
+        ("`twinlake topic accept TOPIC`.", "`twinlake topic admit TOPIC`.", "there is no"),
+        ("`twinlake topic accept TOPIC`.", "`twinlake topic accept`.", "is missing"),
+        ("`twinlake resume TOPIC --topic`,", "`twinlake resume TOPIC --subject`,", "no option --subject"),
+        ("- Lost: those records.", "- Gone: those records.", "its lines are"),
+        ("### … is not empty", "#### … is not empty", "is not on the page"),
+    ],
+)
+def test_a_page_that_says_something_else_than_the_code_is_found(there: str, planted: str, found: str) -> None:
+    page = PAGE.read_text()
+    assert there in page
+
+    assert any(found in one for one in faults(page.replace(there, planted, 1)))
