@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from tests.project import PROJECT
-from tests.runbook import EXCEPTED, FOLLOWED_BY, MODULES
+from tests.runbook import EXCEPTED, MODULES, followed_by
 from tests.test_guarantees import is_test
 from twinlake.base import errors
 from twinlake.cli.app import build_app
@@ -26,31 +26,44 @@ ALSO = " · "
 RAISED = frozenset(errors._classes()) - {"ContractError", "DefinitionError"} | {"critical", "Condition"}
 """What makes an error, or what an operator reads as one; definitions and contracts are `twinlake check`'s."""
 LINES = ("Look", "Do", "Lost")
+COMMAND = re.compile(r"`twinlake ([a-z-][^`\n]*)`")
 
 
-def text_of(node: ast.expr) -> str:
-    """The words of an expression, with `…` where something varies; "" where all of it does."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(one.value) if isinstance(one, ast.Constant) else VARIES for one in node.values)
-    if isinstance(node, ast.BinOp):
-        return text_of(node.left) + (text_of(node.right) or VARIES)
-    if isinstance(node, ast.BoolOp):
-        return text_of(node.values[-1])
-    return ""
+def texts_of(node: ast.AST, named: Mapping[str, list[ast.expr]] = {}) -> list[str]:
+    """The words of an expression, each of them with `…` where something varies; none where all of it does.
+    `named` is what names of the module may stand for."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.JoinedStr(values=values):
+            return ["".join(str(one.value) if isinstance(one, ast.Constant) else VARIES for one in values)]
+        case ast.BinOp(left=left, right=right):
+            ends = texts_of(right, named) or [VARIES]
+            return [f"{begin}{end}" for begin in texts_of(left, named) for end in ends]
+        case ast.IfExp(body=body, orelse=orelse):
+            return [*texts_of(body, named), *texts_of(orelse, named)]
+        case ast.BoolOp(values=values):
+            return [text for one in values for text in texts_of(one, named)]
+        case ast.Name(id=name):
+            return [text for one in named.get(name, []) for text in texts_of(one)]
+    return []
 
 
 @cache
 def said_by(module: str) -> tuple[tuple[str, int], ...]:
-    """What each error of a module says, and its line; "" where that is said elsewhere."""
+    """What the errors of a module say, with their lines."""
+    tree = ast.parse((LIBRARY / f"{module}.py").read_text())
+    named: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Name):
+            named.setdefault(target.id, []).append(node.value)
     found = []
-    for node in ast.walk(ast.parse((LIBRARY / f"{module}.py").read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (name := _raises(node)):
-            named = {one.arg: one.value for one in node.keywords}
+            given = {one.arg: one.value for one in node.keywords}
             place = 1 if name == "LostVersionError" else 0
-            what = named.get("what") or (node.args[place] if len(node.args) > place else None)
-            found.append((text_of(what) if what else "", node.lineno))
+            what = given.get("what") or (node.args[place] if len(node.args) > place else None)
+            found += [(text, node.lineno) for text in (texts_of(what, named) if what else ())]
     return tuple(found)
 
 
@@ -106,12 +119,12 @@ def fault(line: str, *, whole: bool) -> str:
             values.append(word)
     takes = [one for one in here.params if one.param_type_name == "argument"]
     needs = [one for one in takes if one.required]
-    if len(values) > len(takes) and not (whole is False and VARIES in values[-1]):
-        # a group of which one command is left out, as in `twinlake backup DIR`, has none of its own
-        return "" if within and "take" in within else f"twinlake {line}: it takes no {values[-1]}"
-    return (
-        f"twinlake {line}: {needs[len(values)].name} is missing" if whole and len(values) < len(needs) else ""
-    )
+    if "take" in getattr(here, "commands", ()):
+        return ""  # `twinlake backup DIR` is `twinlake backup take DIR`
+    if len(values) > len(takes) and VARIES not in values[-1]:
+        return f"twinlake {line}: it takes no {values[-1]}"
+    missing = needs[len(values) :] if whole else []
+    return f"twinlake {line}: {missing[0].name} is missing" if missing else ""
 
 
 def faults(page: str) -> list[str]:
@@ -128,7 +141,7 @@ def faults(page: str) -> list[str]:
     on_the_page = {what for heading in listed for what in heading.split(ALSO)}
     for module in MODULES:
         for text, line in said_by(module):
-            if not (text == "" or text in on_the_page or text in EXCEPTED.get(module, {})):
+            if not (text in on_the_page or text in EXCEPTED.get(module, {})):
                 found.append(f"twinlake/{module}.py:{line}: {text!r} is not on the page")
     return found
 
@@ -148,9 +161,11 @@ def test_nothing_is_excepted_that_no_error_says() -> None:
 
 
 def test_a_test_follows_each_remedy() -> None:
-    assert set(FOLLOWED_BY) == set(entries(PAGE.read_text()))
-    assert [node for nodes in FOLLOWED_BY.values() for node in nodes if not is_test(node)] == []
-    assert [what for what, nodes in FOLLOWED_BY.items() if not nodes] == []
+    tests = followed_by()
+
+    assert list(tests) == list(entries(PAGE.read_text()))
+    assert [node for nodes in tests.values() for node in nodes if not is_test(node)] == []
+    assert [what for what, nodes in tests.items() if not nodes] == []
 
 
 def test_every_command_that_an_error_names_is_there() -> None:
@@ -159,7 +174,7 @@ def test_every_command_that_an_error_names_is_there() -> None:
     for file in LIBRARY.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Constant | ast.JoinedStr):
-                lines = re.findall(r"`twinlake ([a-z][^`\n]*)`", text_of(node))
+                lines = [found for text in texts_of(node) for found in COMMAND.findall(text)]
                 wrong += [
                     f"{file.name}:{node.lineno}: {said}"
                     for line in lines

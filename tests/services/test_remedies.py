@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.services.test_external import FakeAirflow, configured, wrong
 from tests.unopened import make_live
-from twinlake.base.errors import BusyError, FormatError, TwinlakeError, UsageError
+from twinlake.base.errors import BusyError, FormatError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.times import utc_now
 from twinlake.base.version import VERSION
 from twinlake.config import users
@@ -24,7 +26,8 @@ from twinlake.metrics.endpoint import Endpoint
 from twinlake.metrics.scrape import Collector, registry_of
 from twinlake.server import lock
 from twinlake.server.client import LakeClient
-from twinlake.services.checks.finding import refuse_clock
+from twinlake.services.checks import airflow as check_airflow
+from twinlake.services.checks.finding import refuse_clock, tried
 from twinlake.services.folders import Folders, folders_of
 from twinlake.services.ports import HOST, Ports, free_port
 from twinlake.services.sql import hand_over, users_file
@@ -176,3 +179,48 @@ def test_a_lake_whose_format_is_lost_is_opened_by_what_its_error_says_to_write(t
 
     assert from_a_backup == id and formats.acquire(lake) == "abc123"
     assert release_log.live(lake) is not None
+
+
+@pytest.fixture
+def airflow() -> Iterator[FakeAirflow]:
+    made = FakeAirflow()
+    yield made
+    made.close()
+
+
+def test_an_airflow_that_is_not_well_is_used_once_it_is(tmp_path: Path, airflow: FakeAirflow) -> None:
+    settings = configured(tmp_path, f'[airflow]\nurl = "{airflow.url}"\n')
+    well = airflow.health
+    airflow.health = {"metadatabase": {"status": "healthy"}, "scheduler": {"status": "unhealthy"}}
+    (sick,) = wrong(check_airflow.findings(settings, utc_now))
+    airflow.health = []
+    (foreign,) = wrong(check_airflow.findings(settings, utc_now))
+    airflow.health = well
+
+    assert sick.what == f"the Airflow at {airflow.url} is not well" and "scheduler: unhealthy" in sick.why
+    assert foreign.what == f"{airflow.url} does not answer as Airflow does" and foreign.remedy.startswith(
+        "start it"
+    )
+    assert wrong(check_airflow.findings(settings, utc_now)) == []
+
+
+def test_what_could_not_be_checked_is_once_that_was_fixed(tmp_path: Path) -> None:
+    file = tmp_path / "certificate"
+    missing = tried("kafka", "a certificate", file.read_text)
+    file.write_text("it is here")
+
+    assert missing.error is not None and missing.error.what == "a certificate could not be checked"
+    assert missing.error.remedy == "fix that, then ask again"
+    assert tried("kafka", "a certificate", file.read_text).found == "it is here"
+
+
+def test_a_place_that_no_lake_can_be_written_to_is_used_once_it_is_right(tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.write_text("no folder")
+    with pytest.raises(UnreachableError, match="cannot be written") as refused:
+        check_store(place / "lake", utc_now())
+    place.unlink()
+
+    check_store(place / "lake", utc_now())
+
+    assert "give this user the right to write" in refused.value.remedy
