@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.project import TABLES
 from tests.releases.buyers import SPENT
 from tests.releases.lake import Lake
 from tests.releases.promised import project_of
@@ -45,16 +44,3 @@ def test_a_topic_without_files_is_to_be_written_and_one_with_files_needs_a_resta
 
     assert (missing.value.why, missing.value.remedy) == ("it has orders", "add its files")
     assert closed.value.remedy == "run `twinlake reload`, then plan again"
-
-
-def test_a_contract_that_was_edited_is_reloaded_before_a_plan(lake: Lake, tmp_path: Path) -> None:
-    tables = {table.name: table for table in TABLES}
-    contract = tmp_path / "project" / "contracts" / "orders.yaml"
-    contract.write_text(contract.read_text().replace("minLength: 1", "minLength: 2", 1))
-    with pytest.raises(UsageError, match="the contract or schema of topic orders has changed") as edited:
-        lake.plan(tables)
-
-    lake.do("reload")
-
-    assert edited.value.remedy == "run `twinlake reload`, then plan again"
-    assert not lake.plan(tables)["empty"]
