@@ -193,14 +193,13 @@ def test_an_airflow_that_is_not_well_is_used_once_it_is(tmp_path: Path, airflow:
     well = airflow.health
     airflow.health = {"metadatabase": {"status": "healthy"}, "scheduler": {"status": "unhealthy"}}
     (sick,) = wrong(check_airflow.findings(settings, utc_now))
-    airflow.health = []
-    (foreign,) = wrong(check_airflow.findings(settings, utc_now))
     airflow.health = well
+    elsewhere = configured(tmp_path, f'[airflow]\nurl = "http://{HOST}:{free_port()}"\n')
+    (away,) = wrong(check_airflow.findings(elsewhere, utc_now))
+    settings = configured(tmp_path, f'[airflow]\nurl = "{airflow.url}"\n')
 
     assert sick.what == f"the Airflow at {airflow.url} is not well" and "scheduler: unhealthy" in sick.why
-    assert foreign.what == f"{airflow.url} does not answer as Airflow does" and foreign.remedy.startswith(
-        "start it"
-    )
+    assert away.what.endswith("does not answer as Airflow does") and "fix url" in away.remedy
     assert wrong(check_airflow.findings(settings, utc_now)) == []
 
 
