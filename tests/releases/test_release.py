@@ -183,7 +183,7 @@ def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: Non
         lake.do("rollback", approved_by="tester", to=before.number - 1, live=before.number - 1)
     assert live(lake) == before
     assert refused.value.remedy.startswith("make a new plan with `twinlake plan`")
-    again = lake.plan({**DEFINED, "sales_per_region": NO_CANCELLED})["id"]
+    again = lake.plan(NO_CANCELLED, SALES)["id"]
     assert lake.do("build", plan=again)["built"] == [], "what is built is used again"
     assert lake.promote(again)["changed"]
 
