@@ -75,7 +75,7 @@ def _made(settings: Settings, lakes: Lakes, reason: str | None) -> Upgrade:
 
     return Upgrade(
         platform=Here(settings=settings, lake=lakes.lake, say=tell, why=reason), folders=folders_of(settings),
-        lakes=lakes, now=lambda: format_moment(utc_now()), say=tell,
+        lakes=lakes, now=lambda: format_moment(utc_now().replace(microsecond=0)), say=tell,
     )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def _let_go(work: Upgrade, found: State | None, yes: bool, as_json: bool) -> Non
         raise UsageError("nothing of an upgrade is kept", "", "there is nothing to let go")
     if found is not None and found.step not in (*state.DONE, state.Step.LET_GO):
         work.let_go()  # which says how to end it
-    freed = kept.freed_bytes(places)
+    freed = kept.freed_bytes([*places, work.folders.upgrade])
     shown: dict[str, Any] = {"freed_bytes": freed, "deleted": [str(place) for place in places]}
     if not as_json:
         for place in places:

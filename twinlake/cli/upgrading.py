@@ -85,7 +85,7 @@ class Here:
 
     def down(self) -> None:
         control.bring_down(self.settings, lambda name: self.say(f"ended {name}"))
-        lock.take(self.lake).close()  # BusyError where a server of somebody else's has it
+        lock.refuse_taken(self.lake)  # a lake that another data directory names, too
 
     def up(self, services: Sequence[str]) -> None:
         for ready in control.bring_up(self.settings, self._parts(services), os.environ, self.say):

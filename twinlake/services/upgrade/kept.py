@@ -13,11 +13,11 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.disk import Walk
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.services.folders import Folders
 
@@ -173,10 +173,13 @@ def put_back(lakes: Lakes, folders: Folders) -> None:
             _replace(folders.home / path, before / path)
 
 
-def changed_since(folders: Folders) -> list[str]:
-    """The kept files of users, secrets and settings that are no longer as they were: to say so first."""
-    named = ("access/users", "services.json", "twinlake.toml")
-    return [name for name in named if _content(_before(folders) / name) != _content(folders.home / name)]
+def digests(folders: Folders) -> dict[str, str]:
+    """Of the files of users, secrets and settings: to say later which of them were changed."""
+    return {
+        name: sha256(file.read_bytes()).hexdigest()
+        for name in ("access/users", "services.json", "twinlake.toml")
+        if (file := folders.home / name).is_file()
+    }
 
 
 def freed_bytes(places: Iterable[Path]) -> int:
@@ -207,12 +210,6 @@ def let_go(lakes: Lakes) -> None:
             place.rename(lakes.going)
             breakpoints.at(Point.UPGRADE_GOING)
     shutil.rmtree(lakes.going, ignore_errors=True)
-
-
-def kept_bytes(lakes: Lakes, walk: Walk) -> tuple[int, int]:
-    """Bytes and files of what is kept that nothing else has, which the walk has seen before."""
-    found = [entry for place in kept_lakes(lakes) for entry in walk.entries(place)]
-    return sum(one.bytes for one in found), sum(not one.is_folder for one in found)
 
 
 def _kept_already(place: Path) -> UsageError:
@@ -270,10 +267,6 @@ def _replace(file: Path, by: Path) -> None:
     beside.unlink(missing_ok=True)
     _copy(by, beside)
     beside.replace(file)
-
-
-def _content(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
 
 
 def _before(folders: Folders) -> Path:

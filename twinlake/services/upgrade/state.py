@@ -65,6 +65,8 @@ class State:
     """What `twinlake status` had found before, by kind and title; None where nobody could be asked."""
     standing: dict[str, Any] = field(default_factory=dict)
     """Release and positions before."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Digests of settings, users and addresses when the upgrade was made."""
     began_at: str = ""
     why: str = ""
     """Why it went back, where it did."""

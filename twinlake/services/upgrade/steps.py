@@ -110,7 +110,9 @@ class Upgrade:
             )  # fmt: skip
         if found.step is Step.UPGRADED:
             self.platform.note({"change": "back", "from": found.now, "to": found.was or "the one of before"})
-            if changed := kept.changed_since(self.folders):
+            now = kept.digests(self.folders)
+            names = sorted(found.files.keys() | now.keys())
+            if changed := [name for name in names if found.files.get(name) != now.get(name)]:
                 self.say(f"changed since the upgrade, and put back as before it: {', '.join(changed)}; "
                          f"those of now are in {self.folders.upgrade / 'after'}. Users that were removed "
                          "since can sign in again, and secrets that were rotated let in again")  # fmt: skip
@@ -138,7 +140,7 @@ class Upgrade:
         which = f"Twinlake {ended.was}" if ended.was else "the version of Twinlake that ran before"
         runs = f"{which} runs again."
         if not ended.started:
-            runs = f"Install {which} unless it still is, then run `twinlake up` of it."
+            runs = f"Install {which} where it is no longer, and run `twinlake up` of it."
         there = f" {self.lakes.after} has the lake of after; `twinlake upgrade --done` lets it go."
         return runs + (there if self.lakes.after.exists() else "")
 
@@ -180,7 +182,7 @@ class Upgrade:
             if (error := self.platform.wrong(at)) is not None:
                 raise error
             breakpoints.at(Point.UPGRADE_CHECKED)
-            at = at.at(Step.UPGRADED).save(self.folders)
+            at = at.at(Step.UPGRADED, files=kept.digests(self.folders)).save(self.folders)
             self.platform.note({"change": "upgrade", "from": at.was or "unknown", "to": at.now})
         return at
 
