@@ -24,7 +24,11 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(home: Path, environment: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("TWINLAKE_HOME", str(home))
-    return lambda *words: CliRunner().invoke(build_app(words[0]), [*words])
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(build_app(words[0]), [*words])
+
+    return run
 
 
 def refused(done: Result) -> TwinlakeError:

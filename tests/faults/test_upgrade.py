@@ -41,6 +41,15 @@ main()
 """
 
 
+DIFFERS = """
+from twinlake.base.errors import DifferenceError
+from twinlake.cli.upgrading import Here
+Here.wrong = lambda self, before: DifferenceError("it is planted")
+from twinlake.__main__ import main
+main()
+"""
+
+
 class Machine:
     """A data directory with a small lake, a project beside it, and the commands of several versions."""
 
@@ -52,16 +61,23 @@ class Machine:
         (self.project / "twinlake.toml").write_text("[project]\n")
         self.settings, self.sent = Settings(home=self.home), 0
 
-    def __call__(self, *words: str, code: Path = PROJECT, **environ: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str, code: Path = PROJECT) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-P", "-m", "twinlake", *words], capture_output=True, text=True, timeout=900,
-            env={**self._environ(code), **environ}, cwd=self.project,
+            env=self._environ(code), cwd=self.project,
         )  # fmt: skip
 
     def do(self, *words: str, code: Path = PROJECT) -> str:
         done = self(*words, code=code)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def checked_by(self, check: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """The command with another check of what the new version has made of the lake."""
+        return subprocess.run(
+            [sys.executable, "-P", "-c", check, *words], env=self._environ(PROJECT), cwd=self.project,
+            capture_output=True, text=True, timeout=900,
+        )  # fmt: skip
 
     def killed_at(self, point: Point, *words: str) -> None:
         """`kill -9` of the command alone, where it is then."""
@@ -84,7 +100,7 @@ class Machine:
         """Some more records, of which none is like another."""
         source = sequence("shop", TOPIC, seed=self.sent + 5, run=f"up{self.sent}", schema_id=0)
         produce(
-            source, login=self.settings.services().kafka("produce"), topic=TOPIC, count=RECORDS, rate=None,
+            source, login=self.settings.services().kafka("producer"), topic=TOPIC, count=RECORDS, rate=None,
             stop=threading.Event(), report=lambda sent: None,
         )  # fmt: skip
         self.sent += RECORDS
@@ -164,8 +180,10 @@ def test_the_small_lake_of_every_format_is_taken_on_and_given_back_and_loses_no_
     lake, before = machine.home / "lake", content(machine.home / "lake")
     seen = json.loads((tmp_path / "shown.json").read_text())["shown"]
 
-    failed = machine("upgrade", "--only", "lake", TWINLAKE_LIMITS_START_SECONDS="1")
+    failed = machine.checked_by(DIFFERS, "upgrade", "--only", "lake")
     assert failed.returncode == 1 and "failed, and everything is back as it was" in failed.stderr
+    assert "why: it is planted" in failed.stderr
+    assert formats.known(machine.home / "lake.after") != formats.known(lake)  # it had been taken on
     assert content(lake) == before and of_home(machine.home) == []
     machine.do("upgrade", "--done", "--yes")
 

@@ -503,7 +503,7 @@ def test_a_lake_behind_a_link_is_kept_beside_what_the_link_leads_to(world: World
     world.upgrade.back()
 
     assert world.lake == before and (tmp_path / "lake").is_symlink()
-    assert (tmp_path / "elsewhere" / "lake.after").is_dir()
+    assert (tmp_path / "elsewhere" / "real.after").is_dir()
 
 
 def test_who_started_the_services_is_written_down_and_asked_whether_it_still_is_that_version(

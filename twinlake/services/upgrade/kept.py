@@ -1,9 +1,9 @@
 """Kept: the lake of before an upgrade and the small files of the data directory, and how they are put back.
 
-`lake.before` lies beside the lake. Data files, which are written once under names of their own, are links to
-those of the lake and take no room; everything else, which is replaced or written again, is a copy. Nothing
-that goes on with the lake changes what is kept. What was there when it is put back is kept, too: the lake as
-`lake.after`, files in `upgrade/after`.
+`lake.before` lies beside a lake of the name `lake`. Data files, which are written once under names of their
+own, are links to those of the lake and take no room; everything else, which is replaced or written again, is
+a copy. Nothing that goes on with the lake changes what is kept. What was there when it is put back is kept,
+too: the lake as `lake.after`, files in `upgrade/after`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from twinlake.base.breakpoints import Point
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.services.folders import Folders
 
-BEFORE, MAKING, AFTER, GOING = "lake.before", "lake.before.making", "lake.after", "lake.going"
 ROOM_BYTES = 1 << 30
 """So much has to be free beside what is copied: the new version writes, too."""
 _DELTA_LOG = "_delta_log"
@@ -45,21 +44,24 @@ class Lakes:
 
     @property
     def before(self) -> Path:
-        return self.lake.with_name(BEFORE)
+        return self._named("before")
 
     @property
     def making(self) -> Path:
         """`before` until it is whole."""
-        return self.lake.with_name(MAKING)
+        return self._named("before.making")
 
     @property
     def after(self) -> Path:
-        return self.lake.with_name(AFTER)
+        return self._named("after")
 
     @property
     def going(self) -> Path:
         """What is being deleted, which nobody may take for a whole lake."""
-        return self.lake.with_name(GOING)
+        return self._named("going")
+
+    def _named(self, suffix: str) -> Path:
+        return self.lake.with_name(f"{self.lake.name}.{suffix}")
 
 
 @dataclass(frozen=True, kw_only=True)
