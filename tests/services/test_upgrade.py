@@ -242,7 +242,7 @@ def test_an_upgrade_that_is_taken_back_later_leaves_every_byte_of_before_and_kee
     assert world.home == {**home, of_kafka: b"records and more"}
     assert content(world.lakes.after) == after
     assert (world.folders.upgrade / "after" / "airflow/airflow.db-wal").read_text() == "of the new version"
-    assert world.machine.does[-3:] == ["note back", "down", f"up by {VERSION}"]
+    assert world.machine.does[-3:] == ["down", f"up by {VERSION}", "note back"]
     assert world.machine.runs == ["broker", "lake"]
     assert stat.S_IMODE(world.lakes.lake.stat().st_mode) == 0o755
     (said,) = [line for line in world.said if line.startswith("changed since")]
@@ -354,7 +354,7 @@ def test_where_the_new_version_fails_everything_is_put_back_and_the_reason_said(
     assert failed.value.why == f"{error.what}; {error.why}"
     assert failed.value.remedy.startswith(f"Twinlake {VERSION} runs again.")
     assert (world.lake, world.home, world.step) == (lake, home, Step.RETURNED)
-    assert world.machine.does[-2:] == ["down", f"up by {VERSION}"]
+    assert world.machine.does[-3:] == ["down", f"up by {VERSION}", "note back"]
 
 
 def test_where_keeping_fails_nothing_but_a_restart_has_happened(
@@ -371,7 +371,7 @@ def test_where_keeping_fails_nothing_but_a_restart_has_happened(
         world.upgrade.forward()
 
     assert (world.lake, world.home, world.step) == (lake, home, None)
-    assert kept.kept_lakes(world.lakes) == [] and world.machine.does[-1] == f"up by {VERSION}"
+    assert kept.kept_lakes(world.lakes) == [] and world.machine.does[-2] == f"up by {VERSION}"
 
 
 def test_what_would_fail_is_said_first_and_changes_nothing(world: World) -> None:

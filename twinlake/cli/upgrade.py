@@ -53,7 +53,6 @@ def upgrade(
         raise UsageError("--back and --done are two ways", "", "give one of them")
     settings = load_settings()
     folders = folders_of(settings)
-    _refuse_elsewhere(settings)
     if not settings.home.is_dir():
         raise UsageError(
             f"there is no data directory {settings.home}", "nothing was started there",
@@ -61,6 +60,7 @@ def upgrade(
         )  # fmt: skip
     with state.alone(folders):
         found = state.load(folders)
+        # of one that was begun it is known, whatever the settings say now
         lakes = Lakes(lake=Path(found.lake)) if found and found.lake else _lakes(settings)
         if done:
             _let_go(_made(settings, lakes, reason), found, yes, as_json)
@@ -80,11 +80,7 @@ def _made(settings: Settings, lakes: Lakes, reason: str | None) -> Upgrade:
 
 
 def _lakes(settings: Settings) -> Lakes:
-    assert isinstance(settings.lake, Path)
-    return Lakes.of(settings.lake)
-
-
-def _refuse_elsewhere(settings: Settings) -> None:
+    """UsageError for a lake in a store of other machines."""
     if not isinstance(settings.lake, Path):
         raise UsageError(
             f"the lake {settings.lake} cannot be upgraded by this command",
@@ -92,6 +88,7 @@ def _refuse_elsewhere(settings: Settings) -> None:
             "take a backup (`twinlake backup DIR`), `twinlake down`, then `twinlake up` with this version; "
             "the way back is `twinlake restore DIR` with the version of before",
         )
+    return Lakes.of(settings.lake)
 
 
 def _show(work: Upgrade, ended: State, is_back: bool, as_json: bool) -> None:

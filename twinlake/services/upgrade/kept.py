@@ -130,6 +130,7 @@ def keep(lakes: Lakes, folders: Folders) -> Made:
         if is_folder:
             if path:
                 target.mkdir(mode=0o700)
+                _own(source, target)
                 modes.append((target, source.stat().st_mode & 0o7777))
         elif is_never_changed(path) and not source.is_symlink():
             os.link(source, target)
@@ -159,6 +160,7 @@ def put_back(lakes: Lakes, folders: Folders) -> None:
             if lakes.after.exists():
                 raise _kept_already(lakes.after)
             lakes.before.chmod(lakes.lake.stat().st_mode & 0o7777)
+            _own(lakes.lake, lakes.before)
             lakes.lake.rename(lakes.after)
             breakpoints.at(Point.UPGRADE_MOVED)
             lakes.after.chmod(0o700)
@@ -256,11 +258,19 @@ def _tree(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _copy(file: Path, to: Path) -> None:
-    """With its mode and times; a link as a link. What is neither, as a socket, is left out."""
+    """With its mode, owner and times; a link as a link. What is neither, as a socket, is left out."""
     to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if file.is_symlink() or file.is_file():
         with suppress(FileNotFoundError):
             shutil.copy2(file, to, follow_symlinks=False)
+            _own(file, to)
+
+
+def _own(of: Path, to: Path) -> None:
+    """By whom the other is owned; only root may give anything away."""
+    if os.geteuid() == 0:
+        about = of.lstat()
+        os.chown(to, about.st_uid, about.st_gid, follow_symlinks=False)
 
 
 def _replace(file: Path, by: Path) -> None:

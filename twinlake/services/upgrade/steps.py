@@ -109,7 +109,7 @@ class Upgrade:
                 "`twinlake upgrade --done` goes on with it",
             )  # fmt: skip
         if found.step is Step.UPGRADED:
-            self.platform.note({"change": "back", "from": found.now, "to": found.was or "the one of before"})
+            self.platform.note(_back(found))
             now = kept.digests(self.folders)
             names = sorted(found.files.keys() | now.keys())
             if changed := [name for name in names if found.files.get(name) != now.get(name)]:
@@ -210,6 +210,7 @@ class Upgrade:
                      f"not have Twinlake {by.version or 'of before'}: nothing is started")  # fmt: skip
         elif self.platform.up_as_before(by, at.services):
             at = at.at(at.step, started=True)
+            self.platform.note(_back(at))
         else:
             self.say(f"Twinlake {by.version} does not get ready; see `twinlake status` and `twinlake logs`")
         ended = at.at(Step.RETURNED).save(self.folders)
@@ -226,3 +227,7 @@ class Upgrade:
         if found.step is Step.UPGRADED:
             remedy += "; `twinlake upgrade --back` goes back to before it"
         return UsageError("an earlier upgrade has not been ended", f"there is one {which}", remedy)
+
+
+def _back(at: State) -> dict[str, str]:
+    return {"change": "back", "from": at.now, "to": at.was or "unknown"}
