@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.alarms.platform import copy_of_ours
 from tests.processes import of_home
 from tests.project import PROJECT, sequence
 from tests.small_lake.small import HERE, Shown, shown, unpack
@@ -30,7 +31,7 @@ from twinlake.topics.produce import produce
 pytestmark = pytest.mark.timeout(2_400)
 FORMATS = sorted(int(re.sub(r"\D", "", file.name)) for file in HERE.glob("format_*.tar.xz"))
 OLDER = "0.0.9"
-TOPIC, TABLE = "shop_customers", "customers_now"
+TOPIC = "shop_customers"
 RECORDS = 60
 KILLED = """import sys
 from pathlib import Path
@@ -51,15 +52,12 @@ main()
 
 
 class Machine:
-    """A data directory with a small lake, a project beside it, and the commands of several versions."""
+    """A data directory, a project beside it, and the commands of several versions."""
 
-    def __init__(self, folder: Path, number: int) -> None:
-        self.home, self.project, self.folder = folder / "home", folder / "project", folder
-        unpack(number, folder)
-        self.home.mkdir()
-        (folder / "lake").rename(self.home / "lake")
-        (self.project / "twinlake.toml").write_text("[project]\n")
-        self.settings, self.sent = Settings(home=self.home), 0
+    def __init__(self, home: Path, project: Path) -> None:
+        self.home, self.project, self.settings = home, project, Settings(home=home)
+        home.mkdir()
+        (home / "twinlake.toml").write_text("[limits]\nstart_seconds = 1800\n")  # of both versions
 
     def __call__(self, *words: str, code: Path = PROJECT) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -72,16 +70,16 @@ class Machine:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def checked_by(self, check: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """The command with another check of what the new version has made of the lake."""
+    def run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """The command inside another program."""
         return subprocess.run(
-            [sys.executable, "-P", "-c", check, *words], env=self._environ(PROJECT), cwd=self.project,
+            [sys.executable, "-P", "-c", program, *words], env=self._environ(PROJECT), cwd=self.project,
             capture_output=True, text=True, timeout=900,
         )  # fmt: skip
 
     def killed_at(self, point: Point, *words: str) -> None:
         """`kill -9` of the command alone, where it is then."""
-        folder = self.folder / "breakpoints"
+        folder = self.home.parent / "breakpoints"
         folder.mkdir(exist_ok=True)
         (folder / point).write_text("")
         running = subprocess.Popen(
@@ -96,28 +94,18 @@ class Machine:
             running.kill()
             running.wait()
 
-    def produce(self) -> None:
-        """Some more records, of which none is like another."""
-        source = sequence("shop", TOPIC, seed=self.sent + 5, run=f"up{self.sent}", schema_id=0)
-        produce(
-            source, login=self.settings.services().kafka("producer"), topic=TOPIC, count=RECORDS, rate=None,
-            stop=threading.Event(), report=lambda sent: None,
-        )  # fmt: skip
-        self.sent += RECORDS
-
-    def until_read(self, before: int) -> None:
-        """Every record that Kafka has is in the log, once, and in the table."""
+    def until_read(self, topic: str, records: int) -> None:
+        """Every record that Kafka has is in the log, once, and in the tables that are made of it."""
 
         def is_read() -> bool | None:
-            status = json.loads(self("status", "--json").stdout)
-            topic = next(one for one in status["topics"] if one["name"] == TOPIC)
-            tables = [one for one in status["versions"] if one["table"] == TABLE]
-            is_all = topic["records"] >= before + self.sent and topic["lag_records"] == 0
-            return (is_all and all(one["lag_records"] == 0 for one in tables)) or None
+            status = self.status()
+            of = next(one for one in status["topics"] if one["name"] == topic)
+            tables = [one for one in status["versions"] if topic in one["position"]]
+            is_all = of["records"] >= records and of["lag_records"] == 0
+            return (is_all and all(one["position"][topic] >= of["batch"] for one in tables)) or None
 
         wait_for("the records to be read", is_read, 300, every_s=1)
-        status = json.loads(self("status", "--json").stdout)
-        assert records_of(status) == before + self.sent
+        assert records_of(self.status(), topic) == records
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self("status", "--json").stdout)
@@ -125,16 +113,38 @@ class Machine:
 
     @property
     def format(self) -> int:
-        found = formats.known(self.home / "lake")
-        assert found
-        return found.format
+        return of_lake(self.home / "lake")
 
     def _environ(self, code: Path) -> dict[str, str]:
         return {**os.environ, "TWINLAKE_HOME": str(self.home), "PYTHONPATH": str(code)}
 
 
-def records_of(status: dict[str, Any]) -> int:
-    return int(next(one for one in status["topics"] if one["name"] == TOPIC)["records"])
+def of_small_lake(folder: Path, number: int) -> Machine:
+    """A machine with the small lake of that format, which nobody has opened since it was made."""
+    made = Machine(folder / "home", folder / "project")
+    unpack(number, folder)
+    (folder / "lake").rename(made.home / "lake")
+    (made.project / "twinlake.toml").write_text("[project]\n")
+    return made
+
+
+def produce_to(machine: Machine, topic: str) -> None:
+    """Some records, of which none is like another."""
+    source = sequence("shop", topic, seed=5, run="upgrade", schema_id=0)
+    produce(
+        source, login=machine.settings.services().kafka("producer"), topic=topic, count=RECORDS, rate=None,
+        stop=threading.Event(), report=lambda sent: None,
+    )  # fmt: skip
+
+
+def of_lake(lake: Path) -> int:
+    found = formats.known(lake)
+    assert found
+    return found.format
+
+
+def records_of(status: dict[str, Any], topic: str) -> int:
+    return int(next(one for one in status["topics"] if one["name"] == topic)["records"])
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -175,17 +185,10 @@ def machines(tmp_path: Path) -> Iterator[list[Machine]]:
 def test_the_small_lake_of_every_format_is_taken_on_and_given_back_and_loses_no_record(
     spark: SparkSession, tmp_path: Path, older: Path, machines: list[Machine], number: int
 ) -> None:
-    machine = Machine(tmp_path, number)
+    machine = of_small_lake(tmp_path, number)
     machines.append(machine)
     lake, before = machine.home / "lake", content(machine.home / "lake")
     seen = json.loads((tmp_path / "shown.json").read_text())["shown"]
-
-    failed = machine.checked_by(DIFFERS, "upgrade", "--only", "lake")
-    assert failed.returncode == 1 and "failed, and everything is back as it was" in failed.stderr
-    assert "why: it is planted" in failed.stderr
-    assert formats.known(machine.home / "lake.after") != formats.known(lake)  # it had been taken on
-    assert content(lake) == before and of_home(machine.home) == []
-    machine.do("upgrade", "--done", "--yes")
 
     machine.killed_at(Point.UPGRADE_STARTED, "upgrade", "--only", "lake")
     refused = machine("up")
@@ -196,10 +199,10 @@ def test_the_small_lake_of_every_format_is_taken_on_and_given_back_and_loses_no_
     assert content(machine.home / "lake.before") == before
     assert rows(spark, lake) == seen
 
-    had = records_of(machine.status())
-    machine.produce()
+    records = records_of(machine.status(), TOPIC) + RECORDS
+    produce_to(machine, TOPIC)
     machine.do("topic", "accept", TOPIC)  # the small lake has read another Kafka
-    machine.until_read(had)
+    machine.until_read(TOPIC, records)
     of_new = rows(spark, lake)
     assert of_new != seen
 
@@ -209,7 +212,7 @@ def test_the_small_lake_of_every_format_is_taken_on_and_given_back_and_loses_no_
     machine.do("up", "--only", "lake", code=older)
     assert machine.format == len(formats.STEPS) - 1
     machine.do("topic", "accept", TOPIC, code=older)
-    machine.until_read(had)
+    machine.until_read(TOPIC, records)
     assert rows(spark, machine.home / "lake.after") == of_new
     machine.do("down", code=older)
     formats.acquire(lake)  # for this reader
@@ -219,24 +222,31 @@ def test_the_small_lake_of_every_format_is_taken_on_and_given_back_and_loses_no_
 def test_an_older_version_that_runs_is_upgraded_and_started_again_on_the_way_back(
     tmp_path: Path, older: Path, machines: list[Machine]
 ) -> None:
-    machine = Machine(tmp_path, FORMATS[-1])
+    machine = Machine(tmp_path / "home", copy_of_ours(tmp_path / "project"))
     machines.append(machine)
     machine.do("up", "--only", "lake", code=older)
-    had = records_of(machine.status())
-    machine.produce()
-    machine.do("topic", "accept", TOPIC, code=older)
-    machine.until_read(had)
+    machine.do("produce", "orders", "--count", "200")
+    machine.until_read("orders", 200)
+    release = machine.status()["release"]
+
+    failed = machine.run(DIFFERS, "upgrade")
+    assert failed.returncode == 1 and "failed, and everything is back as it was" in failed.stderr
+    assert "why: it is planted" in failed.stderr and f"Twinlake {OLDER} runs again" in failed.stderr
     assert machine.format == len(formats.STEPS) - 1
+    assert of_lake(machine.home / "lake.after") == len(formats.STEPS)  # it had been taken on
+    machine.until_read("orders", 200)
+    machine.do("upgrade", "--done", "--yes")
 
     made = json.loads(machine.do("upgrade", "--reason", "the new one", "--json"))
     assert (made["step"], made["from"], made["to"]) == ("upgraded", OLDER, VERSION)
     assert {"broker", "registry", "lake"} <= {*made["services"]}
     assert machine.format == len(formats.STEPS)
-    assert records_of(machine.status()) == had + machine.sent
-    (act,) = json.loads(machine.do("audit", "--act", "upgrade", "--json"))
+    status = machine.status()
+    assert (status["release"], records_of(status, "orders")) == (release, 200)
+    act = json.loads(machine.do("audit", "--act", "upgrade", "--json"))[0]
     assert (act["what"]["from"], act["what"]["to"], act["why"]) == (OLDER, VERSION, "the new one")
-    machine.produce()
-    machine.until_read(had)
+    machine.do("produce", "orders", "--count", "300")
+    machine.until_read("orders", 500)
     assert machine("up", code=older).returncode != 0  # of its own it starts on no newer lake
 
     machine.killed_at(Point.UPGRADE_MOVED, "upgrade", "--back")
@@ -244,7 +254,7 @@ def test_an_older_version_that_runs_is_upgraded_and_started_again_on_the_way_bac
     back = json.loads(machine.do("upgrade", "--back", "--json"))
 
     assert (back["step"], back["started"]) == ("returned", True)
-    assert machine.format == len(formats.STEPS) - 1
-    machine.until_read(had)  # what the new version had taken, once more from Kafka
+    assert machine.format == len(formats.STEPS) - 1 and machine.status()["release"] == release
+    machine.until_read("orders", 500)  # what the new version had taken, once more from Kafka
     freed = json.loads(machine.do("upgrade", "--done", "--yes", "--json"))
     assert freed["freed_bytes"] > 0 and not (machine.home / "lake.after").exists()

@@ -29,6 +29,8 @@ from twinlake.services.upgrade.state import State
 
 PASSES_S = 30.0
 """A problem that lasts longer does not pass by itself."""
+TAKE_ON_S = 1_800.0
+"""So long a lake server may take to get ready: with the lake it takes on, definitions are analysed again."""
 MADE_BY_A_START = frozenset({"part", "supervisor", "spark", "lake server", "version"})
 """Where nobody could be asked before, problems of these kinds are of the new version's making."""
 NO_FAILURE = frozenset({"warning"})
@@ -88,7 +90,8 @@ class Here:
         lock.refuse_taken(self.lake)  # a lake that another data directory names, too
 
     def up(self, services: Sequence[str]) -> None:
-        for ready in control.bring_up(self.settings, self._parts(services), os.environ, self.say):
+        parts, patience_s = self._parts(services), self._patience_s
+        for ready in control.bring_up(self.settings, parts, os.environ, self.say, patience_s):
             self.say(f"{ready.service} answers after {ready.seconds:.1f} s: {ready.answer}")
 
     def up_as_before(self, by: Starter, services: Sequence[str]) -> bool:
@@ -119,6 +122,10 @@ class Here:
         except TwinlakeError as error:  # nothing runs, or what runs is older and knows no such entry
             self.say(f"the audit log does not have this: {error.what}")
 
+    @property
+    def _patience_s(self) -> float:
+        return max(TAKE_ON_S, float(self.settings.values.limits.start_seconds))
+
     def _parts(self, services: Collection[str]) -> tuple[Part, ...]:
         parts = control.choose(services, (), self.settings.values.given)
         if "lake" not in _names(parts):
@@ -136,7 +143,7 @@ class Here:
             is_begun = not lake.get("error") and all(one["state"] != "starting" for one in lake["topics"])
             return is_begun or None
 
-        wait_for("the topics to be read", begun, self.settings.values.limits.start_seconds, every_s=0.5)
+        wait_for("the topics to be read", begun, self._patience_s, every_s=0.5)
         return standing(self.lake)
 
     def _problems(self) -> list[Problem]:
