@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.cli.app import build_app
