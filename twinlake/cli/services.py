@@ -22,6 +22,7 @@ from twinlake.services.problems import NOTHING, Problem, problems
 from twinlake.services.rotation import unfinished_error
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
+from twinlake.services.upgrade import state as upgrade
 from twinlake.topics.verdict import LATE, VERDICTS
 
 COUNTED = (*VERDICTS, LATE)
@@ -46,6 +47,7 @@ def up(
     from twinlake.spark.cluster import check_master
 
     settings.refuse_incomplete()
+    upgrade.refuse_start(folders_of(settings))
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
     parts = control.choose(_names(only), _names(without), given)
@@ -113,8 +115,8 @@ def status(
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
     clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
-    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets was not finished,
-    a disk is full, or the supervisor has ended.
+    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets or an upgrade was
+    not finished, a disk is full, or the supervisor has ended.
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
@@ -127,6 +129,8 @@ def status(
     found = problems(parts, lake, record.supervisor_error(settings))
     if half_rotated := unfinished_error(folders_of(settings)):
         found.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
+    if half_upgraded := upgrade.error_of(folders_of(settings)):
+        found.append(Problem("upgrade", None, "upgrade", half_upgraded.to_json()))
     found += _without_room(settings, found)
     whole = _is_whole(parts)
     if as_json:
@@ -153,6 +157,10 @@ def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What services and lake server say of themselves; UnreachableError where nothing runs."""
     parts = control.describe(settings)
     if not parts:
+        if half_upgraded := upgrade.error_of(folders_of(settings)):
+            raise UnreachableError(
+                f"Twinlake is not running: {half_upgraded.what}", half_upgraded.why, half_upgraded.remedy
+            )
         raise UnreachableError(
             "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
         )
