@@ -10,6 +10,11 @@ import psutil
 from twinlake.services.supervise.process import MARK
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Whether or not anybody has reaped it: where nothing does, as in some containers, it is listed still."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
 def of_home(home: Path) -> list[psutil.Process]:
     return [process for _, process in _marked(home)]
 

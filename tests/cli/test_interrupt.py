@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import has_ended
 from tests.project import PROJECT
 from tests.unit_tests.small_project import CASES, project_of
 from twinlake.base.waiting import wait_for
@@ -47,4 +48,4 @@ def test_ctrl_c_while_spark_starts_or_works_leaves_no_jvm_and_says_nothing_of_py
 
     said = process.communicate(timeout=60)[0]  # until the JVM, which has its output too, has ended
     assert "Traceback" not in said and process.returncode == 128 + signal.SIGINT, said
-    assert not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
+    assert has_ended(jvm)

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.faults.twinlake import Twinlake
+from tests.processes import has_ended
 from twinlake.base.waiting import wait_for
 from twinlake.server import lock
 from twinlake.services.supervise import record
@@ -28,7 +29,7 @@ def twinlake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twinlake]:
 
 
 def gone(process: psutil.Process) -> bool | None:
-    return True if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE else None
+    return has_ended(process) or None
 
 
 def test_a_part_whose_jvm_alone_is_killed_exits_and_is_started_again(twinlake: Twinlake) -> None:

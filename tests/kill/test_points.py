@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import psutil
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -19,6 +18,7 @@ from tests.demo.story import CHANGED as SALES
 from tests.demo.story import changed_definitions
 from tests.kill.server import LakeProcess, lake_process
 from tests.kill.views import Views, differences
+from tests.processes import has_ended
 from tests.project import TABLES
 from twinlake.base.breakpoints import Point
 from twinlake.lake.catalog import release_log
@@ -225,7 +225,7 @@ def test_a_server_started_beside_the_jvm_of_a_killed_one_loses_nothing(platform:
     jvm = server.kill_python()
     server.start()
 
-    assert not jvm.is_running() or jvm.status() == psutil.STATUS_ZOMBIE
+    assert has_ended(jvm)
     server.until(server.caught_up)
     assert platform.differences() == {}
 

@@ -8,6 +8,7 @@ import sys
 
 import psutil
 
+from tests.processes import has_ended
 from tests.project import PROJECT
 from twinlake.base.waiting import wait_for
 from twinlake.spark.jvm import EXIT_CODE
@@ -33,10 +34,6 @@ def start() -> tuple[subprocess.Popen[str], psutil.Process]:
     return server, psutil.Process(int(server.stdout.readline()))
 
 
-def gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-
-
 def test_python_exits_with_one_line_when_its_jvm_dies() -> None:
     server, below = start()
 
@@ -59,7 +56,7 @@ def test_a_jvm_whose_python_was_killed_ends_at_once_even_a_frozen_one() -> None:
     server.kill()
     server.wait()
 
-    wait_for("the JVM to end", lambda: gone(below) or None, 5, every_s=0.02)
+    wait_for("the JVM to end", lambda: has_ended(below) or None, 5, every_s=0.02)
 
 
 def test_a_python_that_ends_in_order_leaves_its_jvm_to_end_by_itself() -> None:
@@ -70,6 +67,6 @@ def test_a_python_that_ends_in_order_leaves_its_jvm_to_end_by_itself() -> None:
     server.stdin.close()
 
     assert server.wait(10) == 0
-    wait_for("the guard to end", lambda: gone(guard) or None, 5, every_s=0.02)
-    assert not gone(below)
+    wait_for("the guard to end", lambda: has_ended(guard) or None, 5, every_s=0.02)
+    assert not has_ended(below)
     below.kill()

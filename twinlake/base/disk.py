@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from twinlake.base.files import nearest
 
-_BLOCK = 512
+BLOCK = 512
 """What `st_blocks` counts in, whatever the file system's own blocks are."""
 
 
@@ -61,7 +61,7 @@ class Walk:
             if (about.st_dev, about.st_ino) in self._known:
                 return None
             self._known.add((about.st_dev, about.st_ino))
-        return Entry(name, about.st_blocks * _BLOCK, about.st_mtime, is_folder)
+        return Entry(name, about.st_blocks * BLOCK, about.st_mtime, is_folder)
 
 
 def room(folder: Path) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from twinlake.base.errors import FullDiskError, UsageError
+from twinlake.base.errors import FullDiskError, TwinlakeError, UsageError
 
 READABLE = 0o644
 """For everybody: the SQL server reads the lake as another user."""
@@ -36,12 +36,15 @@ def replace_file(path: Path, content: str | bytes, mode: int = READABLE) -> None
 
 
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
+def alone(lock: Path, taken: TwinlakeError | None = None) -> Iterator[None]:
     """While no other process or thread is in here by this file, in a folder made where it is missing; the
-    kernel lets go with the process."""
+    kernel lets go with the process. Another one is waited for, or `taken` is raised, if that is given."""
     lock.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with open(lock, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if taken else 0))
+        except OSError as error:
+            raise taken or error from error
         yield
 
 

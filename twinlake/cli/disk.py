@@ -17,6 +17,7 @@ from twinlake.config.settings import Settings
 from twinlake.releases import disk
 from twinlake.releases.disk import Freeable, OfLake, Part
 from twinlake.server.job_models import RetireParams
+from twinlake.services.folders import folders_of
 from twinlake.services.upgrade.kept import Lakes, freed_bytes, kept_lakes
 
 KINDS = {
@@ -96,8 +97,9 @@ def usage(settings: Settings) -> Usage:
             place.bytes = sum(one.bytes for one in place.parts)
         if (folder := Path(place.path)).is_absolute():
             place.free_bytes, place.disk_bytes = room(folder)
-    if kept_of or (settings.home / "upgrade").exists():
-        of_lake.freeable.append(_of_upgrade([*kept_of, settings.home / "upgrade"]))
+    small = folders_of(settings).upgrade
+    if kept_of or small.exists():
+        of_lake.freeable.append(_of_upgrade([*kept_of, small]))
     return Usage(places=places, freeable=of_lake.freeable, unknown=unknown, unreadable=dict(walk.unreadable))
 
 

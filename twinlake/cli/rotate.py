@@ -12,6 +12,7 @@ from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.cli.jobs import AS_JSON, lake_client
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.cli.services import names_in
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.own_files import own_files
@@ -50,7 +51,7 @@ def rotate(
         )  # fmt: skip
     settings = load_settings()
     settings.services()  # which says where nothing was started
-    names = [name.strip() for name in only.split(",") if name.strip()]
+    names = names_in(only)
     with one_command(folders_of(settings)):
         if left := unfinished(folders_of(settings)):
             tell(f"an earlier rotation was not finished; {', '.join(left)} are rotated again")

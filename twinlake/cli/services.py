@@ -50,7 +50,7 @@ def up(
     upgrade.refuse_start(folders_of(settings))
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
-    parts = control.choose(_names(only), _names(without), given)
+    parts = control.choose(names_in(only), names_in(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
     with console.status("asking what is given ..."):
@@ -232,7 +232,8 @@ def _lake_answers(settings: Settings) -> bool:
     return any(part["part"] == "lake" and part["answers"] for part in control.describe(settings))
 
 
-def _names(text: str) -> list[str]:
+def names_in(text: str) -> list[str]:
+    """What an option has that takes names by comma."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -11,6 +11,7 @@ import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.cli.output import load_settings, tell
+from twinlake.cli.services import names_in
 from twinlake.services.supervise import control
 
 
@@ -40,7 +41,7 @@ def unit_command(
     settings = load_settings()
     settings.refuse_incomplete()
     names = {"--only": only, "--without": without}
-    chosen, left_out = ([one.strip() for one in text.split(",") if one.strip()] for text in (only, without))
+    chosen, left_out = map(names_in, (only, without))
     control.choose(chosen, left_out, settings.values.given)
     account = user or getpass.getuser()
     _refuse_unknown(account)

@@ -12,6 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli.jobs import AS_JSON
 from twinlake.cli.output import load_settings, print_json, say, tell
+from twinlake.cli.services import names_in
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.upgrade import kept, state
@@ -66,7 +67,7 @@ def upgrade(
             _let_go(_made(settings, lakes, reason), found, yes, as_json)
             return
         work = _made(settings, lakes, reason)
-        ended = work.back() if back else work.forward(_split(only))
+        ended = work.back() if back else work.forward(names_in(only))
         _show(work, ended, back, as_json)
 
 
@@ -130,7 +131,3 @@ def _let_go(work: Upgrade, found: State | None, yes: bool, as_json: bool) -> Non
         print_json(shown)
     else:
         say("nothing of before is kept any more")
-
-
-def _split(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

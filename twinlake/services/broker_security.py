@@ -16,9 +16,6 @@ from twinlake.services.certificates import BROKER, SUPERVISOR, Certificates
 from twinlake.services.part import Context
 from twinlake.services.ports import HOST
 
-MECHANISMS = (SCRAM,)
-"""What the broker lets in by."""
-
 
 def is_locked(settings: Settings) -> bool:
     """Whether a broker is embedded, and locked."""
@@ -71,8 +68,10 @@ inter.broker.listener.name=PLAINTEXT
 advertised.listeners={listeners}
 listener.security.protocol.map=CLIENTS:SASL_SSL,BROKERS:SSL,CONTROLLER:SSL
 inter.broker.listener.name=BROKERS
-sasl.enabled.mechanisms={",".join(MECHANISMS)}
-{"".join(_lets_in_by(one) for one in MECHANISMS)}ssl.keystore.type=PEM
+sasl.enabled.mechanisms={SCRAM}
+listener.name.clients.{SCRAM.lower()}.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
 ssl.keystore.location={held.pair(BROKER)}
 ssl.truststore.type=PEM
 ssl.truststore.location={held.authority}
@@ -84,12 +83,7 @@ super.users=User:CN={BROKER};User:CN={SUPERVISOR}
 """
 
 
-def _lets_in_by(mechanism: str) -> str:
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-    return f"listener.name.clients.{mechanism.lower()}.sasl.jaas.config={module}\n"
-
-
 def _kept(login: Mapping[str, str], role: str) -> str:
     """The password of a user of this broker, not of an external Kafka that was used before."""
-    is_ours = login.get("username") == role and login.get("mechanism", SCRAM) in MECHANISMS
+    is_ours = login.get("username") == role and login.get("mechanism", SCRAM) == SCRAM
     return login.get("password", "") if is_ours else ""

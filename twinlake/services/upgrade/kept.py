@@ -18,6 +18,7 @@ from pathlib import Path
 
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
+from twinlake.base.disk import BLOCK
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.services.folders import Folders
 
@@ -28,7 +29,6 @@ _SINGLE = ("services.json", "twinlake.toml", "gallery.json", "accept-unconfined-
 _OF_RUN = ("history",)
 _NOT_OF_RUN = ("wanted.json",)
 _PASSING = (".lock", ".pid", ".new", ".tmp")
-_BLOCK = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +103,8 @@ def refuse_unkeepable(lakes: Lakes, folders: Folders) -> None:
                 "take a backup (`twinlake backup DIR`), `twinlake down`, `twinlake up` with this version",
             )
         if not is_folder and not is_never_changed(path):
-            bytes_ += about.st_blocks * _BLOCK
-    of_home = sum((folders.home / path).lstat().st_blocks * _BLOCK for path in _of_home(folders.home))
+            bytes_ += about.st_blocks * BLOCK
+    of_home = sum((folders.home / path).lstat().st_blocks * BLOCK for path in _of_home(folders.home))
     for place, needed in ((lakes.lake.parent, bytes_), (folders.home, of_home)):
         if (free := shutil.disk_usage(place).free) < needed + ROOM_BYTES:
             raise TwinlakeError(
@@ -194,11 +194,11 @@ def freed_bytes(places: Iterable[Path]) -> int:
         for path, is_folder in _tree(place):
             about = (place / path).lstat()
             if is_folder:
-                total += about.st_blocks * _BLOCK
+                total += about.st_blocks * BLOCK
                 continue
             key = (about.st_dev, about.st_ino)
             names[key], files[key] = names.get(key, 0) + 1, about
-    return total + sum(one.st_blocks * _BLOCK for key, one in files.items() if names[key] >= one.st_nlink)
+    return total + sum(one.st_blocks * BLOCK for key, one in files.items() if names[key] >= one.st_nlink)
 
 
 def kept_lakes(lakes: Lakes) -> list[Path]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from twinlake.base import files
 from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.base.files import SECRET, replace_file
 from twinlake.base.version import VERSION
@@ -140,19 +140,12 @@ def refuse_start(folders: Folders) -> None:
         )
 
 
-@contextmanager
-def alone(folders: Folders) -> Iterator[None]:
+def alone(folders: Folders) -> AbstractContextManager[None]:
     """While no other upgrade of this data directory runs; BusyError where one does."""
     folders.make()
-    with open(folders.run / "upgrade.lock", "a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise BusyError(
-                "another `twinlake upgrade` of this data directory is running", str(folders.home),
-                "wait for its end",
-            ) from error  # fmt: skip
-        yield
+    return files.alone(folders.run / "upgrade.lock", BusyError(
+        "another `twinlake upgrade` of this data directory is running", str(folders.home), "wait for its end"
+    ))  # fmt: skip
 
 
 def _file(folders: Folders) -> Path:
