@@ -59,6 +59,10 @@ def witnessed(
     if not isinstance(staging, Path):
         answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=IN_A_STORE)
         return Witnessed(answer=answer, position=dict(pin.position), at=at)
+    if isinstance(opened, MaintainedVersion) and (start := opened.log.start):
+        why = f"retention has deleted the records of its topic up to batch {start.batch}"
+        answer = Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=why)
+        return Witnessed(answer=answer, position=dict(pin.position), at=at)
     folder, table = staging / "witness" / opened.version.table, opened.version.table
     run.progress(0, 1, "comparisons", f"waiting to have another engine evaluate {table}", span=1)
     with one_at_a_time(run):

@@ -22,7 +22,7 @@ from twinlake.base.times import Clock, utc_now
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.lake import formats
-from twinlake.lake.catalog.maintained_version import read_by, view_clock_at
+from twinlake.lake.catalog.maintained_version import read_by, view_clock_at, with_kept
 from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState
@@ -122,10 +122,15 @@ class PastTables:
             self._show(made.schema, [*made.views()])
             return made.schema, made.summary
 
-    def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
-        """What follows FROM to read the states that records of the log give, which is there by that name."""
-        rows = self._spark.sql(log.valid_sql(records))
-        self._java.keep(name, definition.partial(rows)._jdf)
+    def computed_sql(self, name: str, version: Version, definition: StoredKind, log: Log, to: int) -> str:
+        """What follows FROM to read the states that the log gives up to a batch, by that name."""
+        at, start = log.started()
+        records = self.pinned_sql(f"{name}/{at}", log.path, at)  # what retention deletes meanwhile is read
+        rows = self._spark.sql(log.valid_sql(f"(SELECT * FROM {records} WHERE batch <= {to})"))
+        states = definition.partial(rows)
+        if start is not None:
+            states = with_kept(version, definition, log, start, states)
+        self._java.keep(name, states._jdf)
         return f"{self._java.FUNCTION}({quote.string(name)})"
 
     def pinned_sql(self, name: str, path: Location, version: int) -> str:
@@ -181,7 +186,8 @@ class PastTexts:
     @property
     def schema(self) -> str:
         """Where the views of this moment are; the name tells it."""
-        identity = [str(self.tables.lake), self.past.release.number, self.past.position]
+        starts = {topic: log.start.number for topic, log in self.logs.items() if log.start}
+        identity = [str(self.tables.lake), self.past.release.number, self.past.position, starts]
         return f"as_of_{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]}"
 
     @property
@@ -257,7 +263,7 @@ class PastTexts:
         why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
         self.computed[version.table] = why
         log = self._log(version, topic)
-        return self.tables.computed_sql(f"{name}/log", definition, log, self._log_sql(topic))
+        return self.tables.computed_sql(f"{name}/log", version, definition, log, at)
 
     def _view_clock(self, definition: Kind, version: Version) -> ViewClock:
         """What time says at the moment; not asked for a table that shows nothing of it."""

@@ -5,8 +5,8 @@ Commits tell both, and are cleaned up after hours; beyond that the log's rows do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ def clock_at(log: Log, batch: int) -> LogClock:
     if kept is not None and kept.metadata["batch"] == batch:
         metadata = kept.metadata
         return LogClock(watermark=metadata["watermark"], clocks=dict(metadata.get("clocks", {})))
-    return folded(by_batch(log, batch))
+    return fold_at(log, batch).clock
 
 
 def position_at(log: Log, moment: datetime, now: datetime) -> int:
@@ -78,39 +78,65 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
     raise UsageError(f"the log of {topic} was empty at {text}", why, remedy)
 
 
-def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
-    """The clocks after rows of `by_batch`, as the commits had them batch by batch.
+@dataclass(kw_only=True)
+class Fold:
+    """How far the clocks of a log have come after some of its batches, and what the next batch goes on from:
+    by partition of the epoch, the latest times of records, in microseconds."""
 
-    The log's commits alone say that a topic was accepted again before the first record of the new epoch: a
-    replay of older records in between counts here as one before it.
-    """
-    epoch, watermark, appended, ingested = 0, None, None, None
-    seen: dict[int, int] = {}
-    event_times: dict[int, int] = {}
-    counted: dict[int, int] = {}
-    for _, parts in groupby(rows, lambda row: row["batch"]):
-        batch = list(parts)
+    epoch: int = 0
+    watermark: int | None = None
+    appended: int | None = None
+    ingested: int | None = None
+    seen: dict[int, int] = field(default_factory=dict)
+    event_times: dict[int, int] = field(default_factory=dict)
+    counted: dict[int, int] = field(default_factory=dict)
+
+    def take(self, rows: Iterable[Mapping[str, Any]]) -> Fold:
+        """Goes on by rows of `by_batch`, as the commits had them batch by batch; itself.
+
+        The log's commits alone say that a topic was accepted again before the first record of the new epoch:
+        a replay of older records in between counts here as one before it.
+        """
+        for _, parts in groupby(rows, lambda row: row["batch"]):
+            self._batch(list(parts))
+        return self
+
+    def _batch(self, batch: Sequence[Mapping[str, Any]]) -> None:
         read = [row for row in batch if row["seen"] is not None]  # copies say nothing of Kafka's clock
-        if read and read[0]["epoch"] != epoch:
-            epoch, seen, event_times, counted = read[0]["epoch"], {}, {}, {}
-        seen |= {row["partition"]: row["seen"] for row in read}
+        if read and read[0]["epoch"] != self.epoch:
+            self.epoch, self.seen, self.event_times, self.counted = read[0]["epoch"], {}, {}, {}
+        self.seen |= {row["partition"]: row["seen"] for row in read}
         for row in batch:
-            if row["epoch"] == epoch and (time := row["event_time"]) is not None:
+            if row["epoch"] == self.epoch and (time := row["event_time"]) is not None:
                 partition, at = row["partition"], row["counted"]
-                event_times[partition] = max(time, event_times.get(partition, time))
+                self.event_times[partition] = max(time, self.event_times.get(partition, time))
                 # copies count as if they had been valid at first
-                counted[partition] = at if row["seen"] is not None else max(at, counted.get(partition, at))
-        watermark = advance_watermark(watermark, counted, event_times)
+                before = self.counted.get(partition, at)
+                self.counted[partition] = at if row["seen"] is not None else max(at, before)
+        self.watermark = advance_watermark(self.watermark, self.counted, self.event_times)
         if read:
-            appended = advance_watermark(appended, seen, seen)
-        ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
-    return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
+            self.appended = advance_watermark(self.appended, self.seen, self.seen)
+        ingested = (row["ingested"] for row in batch if row["ingested"] is not None)
+        self.ingested = max(ingested, default=self.ingested)
+
+    @property
+    def clock(self) -> LogClock:
+        clocks = {LOG_APPEND_TIME: self.appended, PROCESSING_TIME: self.ingested}
+        return LogClock(watermark=self.watermark, clocks=clocks)
 
 
-def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
+def fold_at(log: Log, batch: int) -> Fold:
+    """What the log's rows up to that batch say, and what retention has kept of those before its start."""
+    start = log.start
+    if start is None:
+        return Fold().take(by_batch(log, 0, batch))
+    return start.fold().take(by_batch(log, start.batch, batch))
+
+
+def by_batch(log: Log, after: int, to: int) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
     counted = f"verdict = '{VALID}' AND event_time <= timestamp"
-    clocks = log.all(0, to).selectExpr(
+    clocks = log.all(after, to).selectExpr(
         "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
         "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
     )  # fmt: skip
