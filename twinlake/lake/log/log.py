@@ -75,7 +75,8 @@ class Log:
         """Called with the seconds that a commit by put-if-absent took, and a batch up to its commit."""
         self._appender: Appender | None = None
         self._read: dict[str, str] | None = None
-        self._start: LogStart | None = None
+        self.known_start: LogStart | None = None
+        """Where it started when somebody asked last; an open log has been asked."""
 
     def end(self) -> int:
         """The newest batch number, 0 for an empty log."""
@@ -89,9 +90,9 @@ class Log:
     def started(self) -> tuple[int, LogStart | None]:
         """A version of the Delta table, the newest, and where the log starts by it."""
         version, number = self.appender.moment(log_start.app_id(self.appender.table_id))
-        if number and (self._start is None or self._start.number != number):
-            self._start = log_start.load(self.path, number)
-        return version, self._start if number else None
+        if number and (self.known_start is None or self.known_start.number != number):
+            self.known_start = log_start.load(self.path, number)
+        return version, self.known_start if number else None
 
     def metadata(self, batch: int | None = None) -> dict[str, Any]:
         """The metadata of the newest commit, or of the one that made `batch`; {} where there is none.
@@ -161,6 +162,7 @@ class Log:
         metadata = self.metadata()
         contracts.begin(self.lake, self.topic, int(metadata.get("batch", 0)))
         self.publish(metadata.get("schemas", {}))  # last: its columns must be there
+        self.started()
         return self.appender.table_id
 
     def publish(self, met: Iterable[int | str]) -> None:
