@@ -24,6 +24,7 @@ from twinlake.base.breakpoints import Point
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
+from twinlake.batch.maintain import vacuum
 from twinlake.config.settings import Settings
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
@@ -232,6 +233,7 @@ def test_retention_again_and_again_keeps_what_it_has_kept(
     assert log.start and log.start.rows == len(records) and log.start.number == 4
     assert sorted(path.name for path in (log.path / "_kept").iterdir()) == ["3", "4"]
     assert stored(shown(lake)) == made_of(lake, records)
+    vacuum(log.spark, log.path, 0)  # Delta leaves what is kept beside the log alone
     for feed in opened(lake):
         assert lake.do("rebuild", table=feed.version.table)["equal"]
 

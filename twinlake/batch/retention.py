@@ -136,7 +136,9 @@ def last_expired(log: Log, before: datetime) -> int:
     """The last batch up to which every record came before that moment, by Kafka's time; copies that replays
     have appended are as old as their originals, and do not count."""
     end = log.end()
-    young = log.all(0, end).where(f"timestamp >= {moment_sql(micros(before - EPOCH))} AND NOT replay")
+    young = log.all(0, end).where(
+        f"timestamp >= {moment_sql(micros(before - EPOCH))} AND NOT coalesce(replay, false)"
+    )
     (found,) = young.selectExpr("min(batch) AS first").collect()
     return end if found["first"] is None else int(found["first"]) - 1
 

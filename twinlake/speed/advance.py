@@ -173,7 +173,7 @@ def _partial(
 ) -> DataFrame:
     """The states of these batches' records, read from storage by the schema that the version was made with;
     where the log starts later, of a version that begins, with what is kept of those before."""
-    start = feed.log.start
+    at, start = feed.log.started()
     if start is not None and after < start.batch:
         if after == 0:
             return feed.computed(to)
@@ -182,7 +182,7 @@ def _partial(
             f"{feed.version} is at batch {after}, and the log of {feed.topic} starts after {start.batch}",
             "retention has deleted the records in between",
         )
-    read = feed.log.rows_of(rows.files) if isinstance(rows, FreshFiles) else feed.log.rows(after, to)
+    read = feed.log.rows_of(rows.files) if isinstance(rows, FreshFiles) else feed.log.rows(after, to, at)
     return feed.definition.partial(read.coalesce(1) if by_one_core else read)
 
 
