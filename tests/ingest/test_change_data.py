@@ -41,7 +41,8 @@ from tests.laws.change_data import history
 from tests.longer import some
 from twinlake.ingest import first_pass
 from twinlake.kinds.latest import Latest, mirror
-from twinlake.lake.log.log_clock import LogClock, fold_at
+from twinlake.lake.log.clock_fold import LogClock
+from twinlake.lake.log.log_clock import fold_at
 from twinlake.topics.change_data import place
 from twinlake.topics.contract_file import parse_contract
 from twinlake.topics.earlier import made_with

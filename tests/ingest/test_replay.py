@@ -29,8 +29,8 @@ from twinlake.ingest.replay import parts
 from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log import log_start
+from twinlake.lake.log.clock_fold import Fold
 from twinlake.lake.log.log import Log
-from twinlake.lake.log.log_clock import Fold
 from twinlake.lake.log.log_start import LogStart
 from twinlake.lake.log.quarantine import quarantine_sql, replayed_sql
 from twinlake.server.batch_jobs import PublishedReplayParams, do_replay

@@ -27,8 +27,9 @@ from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState
 from twinlake.lake.log import active_topics, topic_views
+from twinlake.lake.log.clock_fold import LogClock
 from twinlake.lake.log.log import Log
-from twinlake.lake.log.log_clock import LogClock, clock_at
+from twinlake.lake.log.log_clock import clock_at
 from twinlake.reading import views
 from twinlake.reading.as_of import AsOf, parse_as_of
 from twinlake.reading.live import LiveTables, actions

@@ -23,6 +23,7 @@ _SECONDS = {
     **dict.fromkeys(("min", "minute", "minutes"), 60),
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3_600),
     **dict.fromkeys(("d", "day", "days"), 86_400),
+    **dict.fromkeys(("y", "yr", "year", "years"), 365 * 86_400),
 }
 _MAILTO = "mailto:"
 
@@ -65,7 +66,7 @@ def read_promise(document: dict[str, Any], file: str | Path) -> Promise:
 def _seconds(one: dict[str, Any], file: str | Path, at: str) -> float:
     unit = str(one.get("unit") or "")
     if unit not in _SECONDS:
-        known = "seconds, minutes, hours or days"
+        known = "seconds, minutes, hours, days or years"
         raise ContractError(file, f"{at}.unit", f"it is {unit!r}, not {known}", f"write {known}")
     try:
         value = Decimal(str(one["value"]))

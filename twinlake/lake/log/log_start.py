@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.base.location import Location
-from twinlake.lake.log.log_clock import Fold
+from twinlake.lake.log.clock_fold import Fold
 from twinlake.lake.storage import store
 from twinlake.lake.storage.damage import damaged
 
