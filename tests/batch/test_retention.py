@@ -21,9 +21,10 @@ from twinlake.backup.archive import Archive
 from twinlake.backup.restore import restore
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.errors import BusyError, DifferenceError, LostHistoryError, NotFoundError, UsageError
 from twinlake.base.job import Run
-from twinlake.base.times import utc_now
+from twinlake.base.times import format_moment, utc_now
+from twinlake.batch import retention
 from twinlake.batch.maintain import vacuum
 from twinlake.config.settings import Settings
 from twinlake.kinds.derived import Derived
@@ -164,6 +165,11 @@ def test_no_row_changes_now_or_later_and_both_layers_agree(lake: Lake) -> None:
         assert rebuilt["equal"] and rebuilt["replaced"], rebuilt
     assert stored(shown(lake)) == made_of(lake, everything)
     assert lake.do("expire")["topics"][0]["batch"] == 0, "a batch after younger ones is younger"
+    ranged = lake.do(
+        "rebuild", table=SALES.name, **{"from": "2026-01-31T12:00:00Z", "to": "2026-02-01T00:00:00Z"}
+    )
+    assert ranged["equal"] and ranged["replaced"] and ranged["rows_compared"]
+    assert stored(shown(lake)) == made_of(lake, everything)
 
 
 def test_what_is_lost_after_it_is_found_and_repaired_from_what_is_kept(lake: Lake) -> None:
@@ -194,7 +200,7 @@ def test_a_table_that_reads_the_records_themselves_needs_them(lake: Lake) -> Non
         lake.do("expire", topic="payments")
 
 
-def test_quarantine_and_late_records_stay_in_reach(lake: Lake) -> None:
+def test_quarantine_and_late_records_stay_in_reach(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     take(lake, some(0, 20))
     log = lake.server.lake.logs["orders"]
     lake.append(some(20, 3), verdict="invalid")
@@ -208,10 +214,14 @@ def test_quarantine_and_late_records_stay_in_reach(lake: Lake) -> None:
     seen = listed()
     assert list(map(len, seen)) == [3, 4]
 
-    for _ in range(2):
-        lake.do("expire")
-        assert held(lake) == {"valid": 5, "invalid": 3, "expired": 4}
+    for left in (5, 2):
+        assert lake.do("expire")["topics"][0]["deleted"]
+        assert held(lake) == {"valid": left, "invalid": 3, "expired": 4}
         assert listed() == seen
+        later = utc_now() + timedelta(days=31)
+        monkeypatch.setattr(lake.server, "_lake", replace(lake.server.lake, clock=lambda now=later: now))
+        if left == 5:
+            take(lake, some(50, 2, later))
     assert lake.do("verify", table=SALES.name)["equal"]
 
 
@@ -354,3 +364,56 @@ def test_as_of_reads_what_is_kept_and_says_what_is_gone(lake: Lake) -> None:
     assert (kept[1], computed) == (False, (kept[0], True))
     with pytest.raises(UsageError, match="does not reach back to position:orders=1"):
         rows("position:orders=1")
+
+
+def test_what_was_not_maintained_when_records_went_is_refused_and_not_shown_in_part(lake: Lake) -> None:
+    take(lake, some(0, 60), some(100, 20, utc_now()))
+    before = lake.server.lake.versions.living()
+    lake.promote(lake.build({**TABLES, SALES.name: replace(SALES, where="status <> 'cancelled'")}))
+    (retired,) = (one for one in before if one.table == SALES.name)
+    (shares,) = (one for one in before if one.table == SHARES.name)
+    for one in (shares, retired):
+        lake.server.lake.versions.retire(one, format_moment(utc_now()))
+    assert lake.do("expire")["topics"][0]["deleted"]
+    shutil.rmtree(retired.path(lake.path))
+    past = PastTables(lake.server.lake.spark, lake.path, utc_now)
+
+    with pytest.raises(LostHistoryError, match="retention has deleted records up to batch 1"):
+        past._made("release:1", f"serve.{SALES.name}")
+
+
+def test_a_version_that_is_built_meanwhile_keeps_the_records(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(lake, some(0, 60), some(100, 20, utc_now()))
+    version = next(feed.version for feed in opened(lake) if feed.version.table == SALES.name)
+    written = retention._written
+
+    def meanwhile(*asked: Any) -> Any:
+        lake.server.lake.versions.start(replace(version, build=version.build + 1))
+        return written(*asked)
+
+    monkeypatch.setattr(retention, "_written", meanwhile)
+    with pytest.raises(BusyError, match="built, or opened again, meanwhile"):
+        lake.do("expire")
+    monkeypatch.undo()
+
+    assert held(lake) == {"valid": 80}
+    for one in lake.server.lake.versions.living():
+        lake.server.lake.versions.advance_to(one, {"orders": 2}, Run(id="again"))
+    assert lake.do("expire")["topics"][0]["deleted"]
+    assert lake.do("verify", table=SALES.name, version=f"{version.fingerprint[:12]}-{version.build + 1}")[
+        "equal"
+    ]
+
+
+def test_a_difference_keeps_the_records_that_tell_of_it(lake: Lake) -> None:
+    take(lake, some(0, 60), some(100, 20, utc_now()))
+    (sales,) = (feed for feed in opened(lake) if feed.version.table == SALES.name)
+    sales.spark.sql(f"DELETE FROM {relation_sql(sales.path)} WHERE region = 'r1'")
+    with pytest.raises(DifferenceError):
+        lake.do("verify", table=SALES.name)
+
+    (one,) = lake.do("expire")["topics"]
+
+    assert not one["deleted"] and [why.split()[0] for why in one["needed_by"]] == [SALES.name]

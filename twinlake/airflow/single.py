@@ -66,7 +66,7 @@ def maintain() -> None:
         """Compact the logs; delete the files that nobody reads any more."""
         return run_job("maintain", {})
 
-    retire() >> expire() >> clean_up()
+    retire() >> [expire(), clean_up()]
 
 
 def maintain_dag() -> DAG:

@@ -7,10 +7,10 @@ stays. A table that reads the records themselves needs them: then nothing is del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -19,14 +19,15 @@ import pyarrow.parquet as pq
 
 from twinlake.base import breakpoints, quote
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import NotFoundError, TwinlakeError
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.times import EPOCH, format_duration, format_moment, from_micros
 from twinlake.base.waiting import holding
+from twinlake.batch.merge import files_for
+from twinlake.kinds.clock import LOG_APPEND_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
-from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.delta.table_state import LiveFile
 from twinlake.lake.log import log_start
 from twinlake.lake.log.log import Log
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LOCK_WAIT_S = 900.0
-"""So long it waits for rebuilds of versions that read the topic, and for a replay of it."""
+"""So long it waits for a replay of the topic, and for the log's files to be merged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,46 +78,58 @@ class Expiry:
 def expire(lake: OpenLake, topic: str | None, run: Run, only_check: bool = False) -> Expiry:
     """Of the topic, or of all whose contracts say a retention; with `only_check` nothing is deleted.
 
-    NotFoundError for a topic that is not there. Killed anywhere, it is as it was, or done.
+    NotFoundError for a topic that is not there. An error of one topic is raised once the others are done.
+    Killed anywhere, it is as it was, or done.
     """
     active = lake.topics.active()
     if topic is not None and topic not in active:
         known = ", ".join(sorted(active))
         raise NotFoundError(f"there is no topic {topic!r}", f"known: {known}", "check the name")
     asked = [name for name in sorted(active) if topic in (None, name) and active[name].contract.retention]
-    found = []
+    found, failed = list[Expired](), list[TwinlakeError]()
     for number, name in enumerate(asked):
         run.check_cancelled()
         run.progress(number, len(asked), "topics", f"looking at {name}", span=1)
-        found.append(_expire(lake, lake.logs[name], run, only_check))
+        try:
+            found.append(_expire(lake, name, run, only_check))
+        except TwinlakeError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
     return Expiry(topics=tuple(found))
 
 
-def _expire(lake: OpenLake, log: Log, run: Run, only_check: bool) -> Expired:
-    found = expired(lake, log)
+def _expire(lake: OpenLake, name: str, run: Run, only_check: bool) -> Expired:
+    found = expired(lake, lake.logs[name])
     if not found.batch or found.needed_by or only_check:
         return found
     with ExitStack() as held:
-        ingest = lake.ingests[log.topic.name]
+        ingest, log = lake.ingests[name], lake.logs[name]
         held.enter_context(holding(ingest.replaying, "a replay of the topic to end", LOCK_WAIT_S, run))
-        feeds = [*_feeds(lake, log)]
-        for feed in feeds:
-            held.enter_context(lake.versions.batch_lock(feed.version, LOCK_WAIT_S, run))
         held.enter_context(holding(log.lock, "the log's files to be merged", LOCK_WAIT_S, run))
-        found = expired(lake, log)  # as it is now that nothing rewrites anything
+        _refuse_reloaded(lake, log)
+        found = expired(lake, log)  # as it is now that nothing rewrites the log
         if not found.batch or found.needed_by:
             return found
-        run.progress(0, 1, "logs", f"keeping what tables have counted of {log.topic.name}", span=1)
-        return _delete(lake, log, feeds, found, run)
+        run.progress(0, 1, "logs", f"keeping what tables have counted of {name}", span=1)
+        return _delete(lake, log, found, run)
+
+
+def _refuse_reloaded(lake: OpenLake, log: Log) -> None:
+    """BusyError where the topic has other files by now: another retention, perhaps."""
+    if lake.logs.get(log.topic.name) is not log:
+        raise BusyError(
+            f"topic {log.topic.name} was reloaded meanwhile", "its contract may say another retention now",
+            "nothing was deleted; ask again",
+        )  # fmt: skip
 
 
 def expired(lake: OpenLake, log: Log) -> Expired:
     """What is older than the contract keeps it, and who needs it; nothing is changed."""
     retention = log.topic.contract.retention
     assert retention is not None
-    words = format_duration(retention)
-    batch = last_expired(log, lake.clock() - retention)
-    start = log.start
+    words, start = format_duration(retention), log.start
+    batch = last_expired(log, _before(lake, log, retention))
     if batch <= (start.batch if start else 0):
         return Expired(topic=log.topic.name, retention=words)
     gone = log.all(0, batch).where(f"verdict = '{VALID}'")
@@ -130,6 +143,16 @@ def expired(lake: OpenLake, log: Log) -> Expired:
         kept=tuple(str(feed.version) for feed in _feeds(lake, log)),
         needed_by=tuple(_needed_by(lake, log, batch)),
     )  # fmt: skip
+
+
+def _before(lake: OpenLake, log: Log, retention: timedelta) -> datetime:
+    """What came before goes. Ids that ingest may still be asked for stay, however far behind it is: those
+    within `uniqueWithin` of where Kafka's clock stands in the log."""
+    before, within = lake.clock() - retention, log.topic.contract.unique_within
+    appended = log.metadata().get("clocks", {}).get(LOG_APPEND_TIME)
+    if within is None or appended is None:
+        return before
+    return min(before, from_micros(appended) - within)
 
 
 def last_expired(log: Log, before: datetime) -> int:
@@ -169,41 +192,61 @@ def _needed_by(lake: OpenLake, log: Log, batch: int) -> Iterator[str]:
         elif isinstance(opened, MaintainedVersion) and opened.topic == name:
             if (at := lake.versions.position(version)[name]) < batch:
                 yield f"{version}: it has counted the topic up to batch {at} only"
+            made = lake.certificates.newest(version.table, version.name)
+            if made is not None and not made.equal:
+                yield f"{version}: speed and batch differ, and its records tell why"
 
 
-def _delete(
-    lake: OpenLake, log: Log, feeds: Iterable[MaintainedVersion], found: Expired, run: Run
-) -> Expired:
-    """Writes what stays, then deletes by one commit. The caller holds all that rewrites log and versions."""
+def _delete(lake: OpenLake, log: Log, found: Expired, run: Run) -> Expired:
+    """Writes what stays, then deletes by one commit. The caller holds all that rewrites the log.
+
+    Versions go on meanwhile: what is kept is of one batch, and the same whoever asks for it.
+    """
     before, number = log.start, log.appender.transaction(log_start.app_id(log.appender.table_id)) + 1
     folder = log_start.folder(log.path, number)
     if store.exists(folder):  # of one that was killed before its commit
         store.delete_tree(folder)
-    kept = []
-    for feed in feeds:
+    made_at, kept = format_moment(lake.clock()), list[KeptStates]()
+    for feed in _feeds(lake, log):
         run.check_cancelled()
         kept.append(_keep(feed, found.batch, folder))
     run.check_cancelled()
-    removed = {
-        path: file for path, file in log.appender.files().items() if _may_hold(file, found.batch)
-    }  # fmt: skip
+    removed = [path for path, file in log.appender.files().items() if _may_hold(file, found.batch)]
     rows, until = _written(log, removed, found.batch)
     staying = _staying(log, removed, found.batch, lake.staging(run.id) / "staying")
     added = log.appender.adopt(staying)
     left = sum(LiveFile(bytes=one["size"], stats=one["stats"]).records or 0 for one in added)
-    gone = rows - left + (before.rows if before else 0)
     start = LogStart(
-        number=number, batch=found.batch, until=max(until, before.until if before else until), rows=gone,
-        made_at=format_moment(lake.clock()), clock=fold_at(log, found.batch), kept=tuple(kept),
+        number=number, batch=found.batch, until=max(until, before.until if before else until),
+        rows=rows - left + (before.rows if before else 0), made_at=made_at,
+        clock=fold_at(log, found.batch), kept=tuple(kept),
     )  # fmt: skip
     start.save(log.path)
+    _refuse_unkept(lake, log, start)
+    _refuse_reloaded(lake, log)
     breakpoints.at(Point.BEFORE_RETENTION, log.topic.name)
     metadata = {"kind": "retention", "through": found.batch, "number": number, "job": run.id}
     app = log_start.app_id(log.appender.table_id)
-    log.appender.commit(added, app, number, metadata, [*removed], same=False)
+    log.appender.commit(added, app, number, metadata, removed, same=False)
     breakpoints.at(Point.AFTER_RETENTION, log.topic.name)
+    log.started()
     _drop_older(log, number)
-    return Expired(**{**vars(found), "deleted": True})
+    return replace(found, deleted=True)
+
+
+def _refuse_unkept(lake: OpenLake, log: Log, start: LogStart) -> None:
+    """BusyError where a version lives by now of which nothing is kept: it was built, or opened, meanwhile."""
+    kept = {(one.table, one.version) for one in start.kept}
+    for version in lake.versions.living():
+        if log.topic.name not in version.topics or (version.table, version.name) in kept:
+            continue
+        opened = lake.versions.opened(version)
+        if isinstance(opened, MaintainedVersion) or log.topic.name in opened.definition.inputs:
+            raise BusyError(
+                f"{version} was built, or opened again, meanwhile",
+                f"nothing is kept for it of the records of topic {log.topic.name}",
+                "nothing was deleted; ask again",
+            )  # fmt: skip
 
 
 def _keep(feed: MaintainedVersion, batch: int, folder: Location) -> KeptStates:
@@ -233,7 +276,7 @@ def _written(log: Log, files: Iterable[str], batch: int) -> tuple[int, int]:
     return found["rows"], found["until"]
 
 
-def _staying(log: Log, files: Iterable[str], batch: int, folder: Location) -> list[Location]:
+def _staying(log: Log, files: Sequence[str], batch: int, folder: Location) -> list[Location]:
     """What stays of these files, written again: younger batches, what is in quarantine, and, no longer as
     valid, what came late."""
     listed, read = f"retention_{uuid4().hex}", _rows(log, files)
@@ -243,7 +286,8 @@ def _staying(log: Log, files: Iterable[str], batch: int, folder: Location) -> li
         f"'{EXPIRED}' AS verdict" if name == "verdict" else f"l.{quote.name(name)}" for name in read.columns
     )
     same = "l.epoch = r.epoch AND l.partition = r.partition AND l.offset = r.offset AND l.batch < r.batch"
-    copies = f"(SELECT epoch, partition, offset, batch FROM {relation_sql(log.path)} WHERE replay)"
+    # an original whose copy stays is what that copy is shown beside
+    copies = f"(SELECT epoch, partition, offset, batch FROM {listed} WHERE replay AND batch <= {batch})"
     latest = f"FROM {listed} l LEFT ANTI JOIN {copies} r ON {same} WHERE l.batch <= {batch}"
     of_l = ", ".join(f"l.{quote.name(name)}" for name in read.columns)
     try:
@@ -252,7 +296,9 @@ def _staying(log: Log, files: Iterable[str], batch: int, folder: Location) -> li
             f"SELECT {of_l} {latest} AND l.verdict NOT IN ('{VALID}', '{IGNORED}') UNION ALL "
             f"SELECT {past} {latest} AND l.verdict = '{VALID}' AND l.late"
         )
-        found = found.coalesce(1).sortWithinPartitions("batch", "epoch", "partition", "offset")
+        size = sum(log.appender.files()[name].bytes for name in files)
+        found = found.repartitionByRange(files_for(size), "batch")
+        found = found.sortWithinPartitions("batch", "epoch", "partition", "offset")
         found.write.mode("overwrite").parquet(str(folder))
     finally:
         log.spark.catalog.dropTempView(listed)

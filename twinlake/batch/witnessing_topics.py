@@ -75,11 +75,12 @@ def _answer(lake: OpenLake, topic: str, end: int, run: Run) -> TopicAnswer:
 
 def question(log: Log, schemas: dict[int, dict[str, Any]], end: int, seed: int) -> TopicQuestion:
     """All that the witness may know, of the log up to the batch `end`."""
+    files = log.data_files()  # first: what is deleted from now on is read
     return TopicQuestion(
         topic=log.topic.name,
-        eras=eras_since(contracts.eras(log.lake, log.topic.name), _told_since(log)),
+        eras=eras_since(contracts.eras(log.lake, log.topic.name), _last_undecidable(log)),
         schemas={str(number): avro for number, avro in schemas.items()},
-        files=log.data_files(),
+        files=files,
         position=end,
         event=log.event(),
         met={number: tuple(names) for number, names in log.met().items()},
@@ -96,7 +97,7 @@ def eras_since(eras: Sequence[Era], batch: int) -> tuple[Era, ...]:
     return (replace(eras[begun[-1]], after=batch), *eras[begun[-1] + 1 :])
 
 
-def _told_since(log: Log) -> int:
+def _last_undecidable(log: Log) -> int:
     """The last batch of which nobody can tell any more which of its records were duplicates: records that
     retention has deleted may be the first ones of their ids."""
     start, window = log.start, log.topic.contract.unique_within

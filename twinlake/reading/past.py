@@ -89,7 +89,7 @@ def _refuse_deleted(asked: AsOf, log: Log, batch: int) -> None:
         raise UsageError(
             f"the log of {topic} does not reach back to {asked.text}",
             f"retention has deleted its records up to {until}, batch {start.batch}",
-            f"name a later moment, like position:{topic}={log.end()}",
+            f"name a later point in time, like position:{topic}={log.end()}",
         )
 
 

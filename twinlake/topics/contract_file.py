@@ -31,6 +31,7 @@ OPTIONS: dict[str, set[str]] = {
     "number": {"minimum", "maximum"},
 }
 """By what a property is, the rules of `logicalTypeOptions` that are enforced."""
+LONGEST = timedelta(days=365 * 1_000)
 UNENFORCED = ("quality", "relationships", "encryptedName")
 NEEDED = ("apiVersion", "kind", "id", "name", "version", "status", "description", "schema")
 """What each of our contracts has; the standard needs some of it."""
@@ -181,7 +182,9 @@ def _with_retention(contract: Contract, document: dict[str, Any], file: str) -> 
     try:
         retention = timedelta(seconds=seconds)
     except OverflowError:
-        retention = timedelta.max
+        retention = LONGEST
+    if retention >= LONGEST:
+        return contract  # for ever
     within = contract.unique_within
     if within is not None and retention < within:
         raise ContractError(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from twinlake.base import quote
-from twinlake.base.errors import BusyError, ChangedTableError, LostVersionError
+from twinlake.base.errors import BusyError, ChangedTableError, LostHistoryError, LostVersionError
 from twinlake.base.location import Location
+from twinlake.base.times import parse_moment
 from twinlake.kinds import evidence
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
@@ -259,8 +260,13 @@ def with_kept(
     version: Version, definition: StoredKind, log: Log, start: LogStart, states: DataFrame,
     windows: Windows = ALL,
 ) -> DataFrame:  # fmt: skip
-    """The states that the log's records give, merged with those that are kept of the records before."""
+    """The states that the log's records give, merged with those that are kept of the records before.
+
+    LostHistoryError for a version of before that nothing is kept of: it was not fed any more.
+    """
     kept = start.states_of(version)
+    if kept is None:
+        refuse_without_history(version, log.topic.name, start)
     if kept is None or not kept.files:
         return states
     place = log_start.folder(log.path, start.number)
@@ -268,6 +274,17 @@ def with_kept(
     if grid := definition.cells:
         rows = rows.where(windows.predicate(grid.column))
     return definition.merge(rows.unionByName(states))
+
+
+def refuse_without_history(version: Version, topic: str, start: LogStart) -> None:
+    """LostHistoryError for a version that was there before the log's start, and of which nothing is kept."""
+    if parse_moment(version.created_at) < parse_moment(start.made_at):
+        raise LostHistoryError(
+            f"{version} cannot be computed from the log of {topic} any more",
+            f"retention has deleted records up to batch {start.batch}, and kept nothing for this version: "
+            "it was not maintained then",
+            "ask for a version that is, or build it again: it begins with the records that are left",
+        )
 
 
 Opened = MaintainedVersion | LogView

@@ -90,9 +90,10 @@ class Log:
     def started(self) -> tuple[int, LogStart | None]:
         """A version of the Delta table, the newest, and where the log starts by it."""
         version, number = self.appender.moment(log_start.app_id(self.appender.table_id))
-        if number and (self.known_start is None or self.known_start.number != number):
-            self.known_start = log_start.load(self.path, number)
-        return version, self.known_start if number else None
+        start = self.known_start  # another thread may ask, and find a later one
+        if number and (start is None or start.number != number):
+            self.known_start = start = log_start.load(self.path, number)
+        return version, start if number else None
 
     def metadata(self, batch: int | None = None) -> dict[str, Any]:
         """The metadata of the newest commit, or of the one that made `batch`; {} where there is none.

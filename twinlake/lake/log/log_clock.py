@@ -50,10 +50,17 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
         )
         .collect()
     )
-    topic, text = log.topic.name, format_moment(moment)
+    topic, text, start = log.topic.name, format_moment(moment), log.start
     if found["ahead"] is not None and micros(moment - EPOCH) > (found["sure"] or 0):
         why = f"its batches from {found['ahead']} on were added by a clock that is ahead of this one"
         remedy = f"name a position, like position:{topic}={log.end()}"
+        raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
+    if start and start.clock.ingested is not None and micros(moment - EPOCH) >= start.clock.ingested:
+        return max(found["last"] or 0, start.batch)
+    if start:
+        until = format_moment(from_micros(start.until))
+        why = f"retention has deleted its records up to {until}, batch {start.batch}"
+        remedy = f"name a later point in time, like position:{topic}={log.end()}"
         raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
     if found["last"] is not None:
         return int(found["last"])
@@ -70,16 +77,16 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
 
 def fold_at(log: Log, batch: int) -> Fold:
     """What the log's rows up to that batch say, and what retention has kept of those before its start."""
-    start = log.start
+    at, start = log.started()
     if start is None:
-        return Fold().take(by_batch(log, 0, batch))
-    return start.fold().take(by_batch(log, start.batch, batch))
+        return Fold().take(by_batch(log, 0, batch, at))
+    return start.fold().take(by_batch(log, start.batch, batch, at))
 
 
-def by_batch(log: Log, after: int, to: int) -> Iterable[Mapping[str, Any]]:
+def by_batch(log: Log, after: int, to: int, at: int | None = None) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
     counted = f"verdict = '{VALID}' AND event_time <= timestamp"
-    clocks = log.all(after, to).selectExpr(
+    clocks = log.all(after, to, at).selectExpr(
         "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
         "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
     )  # fmt: skip
