@@ -22,6 +22,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
         "faults/test_full_disk_of_broker.py",
         "faults/test_full_disk_of_lake.py",
         "faults/test_full_disk_of_records.py",
+        "faults/test_full_disk_to_well.py",
     ),
     "servers": ("faults", "services", "setup", "demo", "oracle"),
     "given": ("faults/test_given.py",),

@@ -18,7 +18,7 @@ from twinlake.backup.archive import KEPT_UNNAMED_S, Archive, Backup
 from twinlake.backup.check import check
 from twinlake.backup.restore import restore
 from twinlake.backup.take import take
-from twinlake.base.errors import DamagedError, FormatError, NotFoundError, UsageError
+from twinlake.base.errors import DamagedError, FormatError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import CancelledError, Run
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog import release_log
@@ -226,3 +226,82 @@ def test_one_of_a_newer_twinlake_is_refused_before_anything_is_written(home: Pat
         restore(Archive(folder), Archive(folder).load(), again, again / "lake", RUN)
 
     assert not again.exists()
+
+
+def test_a_file_that_goes_or_is_damaged_ends_one_and_the_next_is_whole_once_it_is_back(
+    home: Path, folder: Path
+) -> None:
+    """As both errors say; nothing is copied twice."""
+    last = max((home / "lake" / "logs").rglob("*.parquet"), key=lambda one: one.stat().st_size)
+    whole = last.read_bytes()
+    last.write_bytes(whole[:-1])
+    with pytest.raises(TwinlakeError, match=rf"{last} has {len(whole) - 1:,} bytes") as damaged:
+        taken(home, folder)
+    last.unlink()
+    with pytest.raises(TwinlakeError, match="went while it was to be copied") as gone:
+        taken(home, folder)
+    assert Archive(folder).ids() == []
+    last.write_bytes(whole)
+
+    made = taken(home, folder)
+
+    assert "docs/damage.md" in damaged.value.remedy and gone.value.remedy.startswith("run it again")
+    assert check(Archive(folder), made, RUN).is_whole
+
+
+def test_where_the_newest_is_damaged_the_one_before_it_is_restored_into_another_folder(
+    home: Path, folder: Path
+) -> None:
+    old = taken(home, folder)
+    (home / "twinlake.toml").write_text("")
+    new, archive = taken(home, folder, NOW + timedelta(days=1)), Archive(folder)
+    place = next(archive.place(one) for one in new.files if one.path == "twinlake.toml")
+    assert isinstance(place, Path)
+    place.write_text("[limits]")
+    into = [home.with_name(name) for name in ("first", "second", "third")]
+    with pytest.raises(DamagedError) as refused:
+        restore(archive, archive.load(), into[0], into[0] / "lake", RUN)
+    assert str(place) in check(archive, new, RUN).wrong[0]
+
+    restore(archive, archive.load(old.id), into[1], into[1] / "lake", RUN)
+
+    assert "restore an earlier backup (--id) into another folder" in refused.value.remedy
+    assert content(into[1])["twinlake.toml"] == b"[limits]\nquery_seconds = 60\n"
+    with pytest.raises(UsageError, match="is not empty") as used:
+        restore(archive, archive.load(old.id), into[1], into[1] / "lake", RUN)
+    assert "name an empty folder" in used.value.remedy
+    restore(archive, archive.load(old.id), into[2], into[2] / "lake", RUN)
+    assert content(into[2]) == content(into[1])
+
+
+def test_what_a_folder_is_refused_for_is_over_with_the_folder_that_its_error_asks_for(
+    home: Path, folder: Path
+) -> None:
+    folder.mkdir()
+    (folder / "letter.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is no folder of backups") as used:
+        taken(home, folder)
+    with pytest.raises(UsageError, match="backups cannot be in") as within:
+        taken(home, home / "backups")
+    with pytest.raises(NotFoundError, match="there are no backups in") as none:
+        Archive(folder).all()
+    empty = folder.with_name("empty")
+    made = taken(home, empty)
+    about = empty / "archive.json"
+    ours = about.read_text()
+    about.write_text(json.dumps({**json.loads(ours), "format": 999}))
+    with pytest.raises(UsageError, match="was made by a newer Twinlake") as newer:
+        Archive(empty).load()
+    about.write_text(json.dumps({**json.loads(ours), "lake_id": "another"}))
+    with pytest.raises(UsageError, match="has the backups of another lake") as others:
+        taken(home, empty)
+    about.write_text(ours)
+
+    assert (used.value.remedy, within.value.remedy) == (
+        "name an empty folder",
+        "name a folder on another disk",
+    )
+    assert none.value.remedy == "name the folder that `twinlake backup` was given"
+    assert (newer.value.remedy, others.value.remedy) == ("install that one", "name another folder")
+    assert [one.id for one in Archive(empty).all()] == [made.id]
+    assert taken(home, folder.with_name("another")).id == made.id

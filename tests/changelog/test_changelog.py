@@ -205,6 +205,16 @@ def made_anew(stage: Stage, topic: str, policy: str = "compact") -> None:
     wait_for("the new topic", lambda: kafka.create(topic, config={"cleanup.policy": policy}) or None, 30)
 
 
+def sent_to_another(stage: Stage, topic: str) -> None:
+    """As the error of a topic that cannot go on says."""
+    remedy = stage.status(LATEST)["error"]["remedy"]
+    assert "to another topic" in remedy or "name another topic" in remedy
+    stage.lake.do("changelog", table=LATEST, stop=True)
+    reader = stage.send(LATEST, f"{topic}-again")
+    stage.until_told(LATEST)
+    assert reader.table() == stage.view(LATEST)
+
+
 def test_at_every_position_the_records_make_what_an_oracle_says(stage: Stage, topic: str) -> None:
     reader = stage.send(SALES, topic)
     assert stage.until_told(SALES)["way"] == CONTENT
@@ -443,18 +453,25 @@ def test_a_batch_that_the_lake_was_at_before_it_was_restored_is_told_as_it_is_no
 
 
 @pytest.mark.faults
-def test_a_release_that_was_told_is_never_followed_by_an_earlier_one(stage: Stage, topic: str) -> None:
+@pytest.mark.parametrize("what", ["release", "batch"])
+def test_what_was_told_is_never_followed_by_what_was_before_it(stage: Stage, topic: str, what: str) -> None:
     reader = stage.send(LATEST, topic)
     release = stage.until_told(LATEST)["release"]
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     later = Destination(stage.broker.login, topic, LATEST, told["lake"])
     later.open()
-    later.send([], {"release": "99", "position": "{}"}, Position(**{**told, "release": 99}))
+    ahead = {"pin": {**told["pin"], "position": {"orders": len(stage.batches) + 1_000}}}
+    position = Position(**{**told, **({"release": 99} if what == "release" else ahead)})
+    later.send([], {"release": str(position.release), "position": "{}"}, position)
 
     stage.send(LATEST, topic)
 
-    assert stage.until_refused(LATEST, BusyError).startswith(f"release {release} is before")
+    refused = stage.until_refused(LATEST, BusyError)
+    assert refused.startswith(f"release {release} is before") or (
+        what == "batch" and refused.endswith("is behind what its changelog has sent")
+    )
+    sent_to_another(stage, topic)
 
 
 @pytest.mark.faults
@@ -492,6 +509,7 @@ def test_a_topic_that_forgets_is_not_filled_again(stage: Stage, topic: str) -> N
     stage.append(7101)
 
     assert stage.until_refused(LATEST, UsageError) == f"topic {topic!r} has cleanup.policy=delete"
+    sent_to_another(stage, topic)
 
 
 def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) -> None:
@@ -507,6 +525,25 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
 
 
 @pytest.mark.faults
+def test_an_error_that_nobody_foresaw_is_said_and_nothing_is_left_out(
+    stage: Stage, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(sender, "find_changes", fails)
+    reader = stage.send(LATEST, topic)
+
+    refused = stage.until_refused(LATEST, TwinlakeError)
+
+    assert refused == f"the changelog of {LATEST} is not sent"
+    assert "it is tried again by itself" in stage.status(LATEST)["error"]["remedy"]
+    monkeypatch.undo()
+    stage.until_told(LATEST)
+    assert reader.table() == stage.view(LATEST)
+
+
+@pytest.mark.faults
 def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str) -> None:
     stage.send(LATEST, topic)
     stage.until_told(LATEST)
@@ -517,6 +554,7 @@ def test_a_topic_that_gained_partitions_is_sent_no_more(stage: Stage, topic: str
     stage.append(7200)
 
     assert stage.until_refused(LATEST, DifferenceError) == f"topic {topic!r} has 7 partitions"
+    sent_to_another(stage, topic)
 
 
 @pytest.mark.faults

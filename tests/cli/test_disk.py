@@ -19,6 +19,9 @@ from twinlake.cli.app import build_app
 from twinlake.cli.disk import size, usage
 from twinlake.config.settings import Settings
 from twinlake.lake.storage import store
+from twinlake.services.folders import Folders
+from twinlake.services.upgrade import kept
+from twinlake.services.upgrade.kept import Lakes
 
 
 @pytest.fixture
@@ -60,6 +63,26 @@ def by_kind(found: dict[str, Any], name: str = "data directory") -> dict[str, in
     for one in place(found, name)["parts"]:
         sums[one["kind"]] = sums.get(one["kind"], 0) + one["bytes"]
     return sums
+
+
+def test_what_an_upgrade_keeps_is_counted_once_and_its_end_frees_it(home: Path) -> None:
+    lakes, folders = Lakes.of(home / "lake"), Folders(home=home)
+    before = by_kind(told())
+    kept.keep(lakes, folders)
+    found = told()
+    sums = by_kind(found)
+
+    assert sum(sums.values()) == place(found, "data directory")["bytes"] == du(home)
+    assert {kind: sums[kind] for kind in ("log", "table", "lake")} == {
+        kind: before[kind] for kind in ("log", "table", "lake")
+    }
+    (freeable,) = [one for one in found["freeable"] if one["by"] == "upgrade"]
+    assert freeable["bytes"] == sums["kept"] and freeable["command"] == "twinlake upgrade --done"
+    assert freeable["what"] == ["lake.before", "upgrade"]
+    assert "`twinlake upgrade --done` frees" in run().stdout
+    shutil.rmtree(lakes.before)
+    shutil.rmtree(folders.upgrade)
+    assert du(home) == sum(sums.values()) - freeable["bytes"]
 
 
 def test_the_parts_add_up_to_what_du_says(home: Path) -> None:

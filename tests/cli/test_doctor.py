@@ -116,6 +116,10 @@ def test_a_spark_master_that_is_away_is_told_by_doctor_and_by_up(home: Path) -> 
     assert code == 1 and error["what"] == "no Spark master answers at spark://127.0.0.1:1"
     assert isinstance(done.exception, UnreachableError) and done.exception.what == error["what"]
     assert not (home / "run").exists()
+    assert "without it Spark runs on this machine" in error["remedy"]
+    (home / "twinlake.toml").write_text("")
+    code, found = as_json()
+    assert code == 0, found
 
 
 def test_it_leaves_nothing_behind(home: Path) -> None:

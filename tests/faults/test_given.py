@@ -306,6 +306,9 @@ def test_a_broker_that_goes_away_is_told_by_status_and_comes_back_by_itself(
     answers = {part["part"]: part["answers"] for part in away["parts"]}
     assert (answers["broker"], answers["registry"], code) == (False, False, 3)
     assert back.returncode == 0, back.stdout
+    assert "`twinlake down`, then `twinlake up`" in other.stderr
+    assert ours("down").returncode == 0
+    assert ours("up", "--only", "topics", TWINLAKE_LIMITS_JDBC_SECONDS="60", **environ).returncode == 0
 
 
 def test_a_fixed_port_that_somebody_else_holds_keeps_its_part_from_starting(tmp_path: Path) -> None:
@@ -314,8 +317,16 @@ def test_a_fixed_port_that_somebody_else_holds_keeps_its_part_from_starting(tmp_
         stranger.bind(("127.0.0.1", 0))
         stranger.listen()
         made.settings(f"[ports]\nbroker = {stranger.getsockname()[1]}\n")
+        away = made("status")
 
         up = made("up", "--only", "broker")
 
     assert made("down").returncode == 0 and made.parts() == set()
     assert up.returncode == 3 and "[ports] broker fixes it" in up.stderr
+    made.settings(f"[ports]\nbroker = {free_port()}\n")
+    again, running = made("up", "--only", "broker"), made("status")
+    assert made("down").returncode == 0 and again.returncode == 0, again.stderr
+    assert (
+        away.returncode == 3 and "Twinlake is not running" in away.stderr and "`twinlake up`" in away.stderr
+    )
+    assert running.returncode == 0, running.stdout

@@ -187,6 +187,21 @@ def test_what_is_wrong_is_refused_as_a_whole_with_all_reasons(whole: WholeServer
     whole.until_records(1)
 
 
+def test_a_plan_over_a_contract_that_was_edited_is_made_after_the_reload(whole: WholeServer) -> None:
+    table = replace(sales_per_region.TABLE, inputs=(whole.name,))
+    definitions = {table.name: table.to_json()}
+    allow_refunds(whole, "1.1.0")
+    with pytest.raises(
+        UsageError, match=f"the contract or schema of topic {whole.name} has changed"
+    ) as edited:
+        whole.do("plan", definitions=definitions)
+
+    whole.do("reload")
+
+    assert edited.value.remedy == "run `twinlake reload`, then plan again"
+    assert not whole.do("plan", definitions=definitions)["empty"]
+
+
 def test_a_topic_whose_contract_is_torn_is_not_taken_for_a_removed_one(whole: WholeServer) -> None:
     clicks = f"{whole.name}_clicks"
     whole.add(clicks)

@@ -153,6 +153,9 @@ def test_a_schema_file_that_cannot_read_what_the_log_has_is_refused_before_it_is
 
     assert isinstance(refused.error, StoppedTopicError)
     assert "'more' is int, and the log has it as bigint" in refused.error.why
+    assert "give the field that type" in refused.error.remedy
+    read_with(faked, FIRST, record(*FIRST["fields"][1:], field("more", "long", default=0)))
+    assert latest(faked.run()) == {0: ("valid",)}
 
 
 def test_a_record_whose_registry_entry_was_deleted_is_still_validated_again(faked: Stage) -> None:

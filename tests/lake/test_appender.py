@@ -208,9 +208,11 @@ def test_a_transaction_that_is_not_the_next_one_is_refused(table: Path, txn: int
     appender = Appender(table, PRUNING)
     add(appender, 1, 1)
 
-    with pytest.raises(SilentSkipError, match=f"transaction {txn}"):
+    with pytest.raises(SilentSkipError, match=f"transaction {txn}") as refused:
         add(appender, txn, 2)
     assert delta.newest_version(table) == 1
+    assert "restart the lake server, it reads the last transaction again" in refused.value.remedy
+    add(Appender(table, PRUNING), 2, 2)
 
 
 def test_a_table_that_somebody_has_altered_is_refused_until_it_is_opened_again(

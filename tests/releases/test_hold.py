@@ -140,6 +140,10 @@ def test_a_switch_that_never_gets_a_lasting_hold_ends_and_changes_nothing(
     )
     assert held == [1, 2, 3, 4, 5]
     assert live(lake) == before
+    assert refused.value.remedy.startswith("start again once `twinlake status` shows small lags")
+    monkeypatch.undo()
+    switch(lake)
+    assert live(lake).number == before.number + 1
 
 
 @pytest.mark.parametrize("holds", [True, False], ids=["as it is", "a mutant that holds nothing"])

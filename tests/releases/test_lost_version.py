@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -331,4 +332,67 @@ def test_a_torn_release_is_not_passed_over_and_without_a_backup_the_tables_are_m
     assert (status["release"], [error["file"] for error in status["damaged"]]) == (None, [str(torn[0])])
     assert f"move the folder {releases} away" in status["damaged"][0]["remedy"]
     assert built["built"] == [] and live["release"] == 1
+    assert not any(one["stalled"] for one in health(lake).values())
+
+
+@pytest.mark.faults
+def test_tables_that_somebody_has_altered_are_built_again_by_what_their_errors_say_to_do(
+    restored: Callable[..., Lake], spark: SparkSession
+) -> None:
+    def alter(lake: Path) -> None:
+        with_newer_logs(lake)
+        live = release_log.live(lake)
+        assert live is not None
+        for table, change in (
+            (SALES, "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"),
+            (LATEST, "ADD COLUMNS (more string)"),
+        ):
+            spark.sql(f"ALTER TABLE delta.`{lake / 'tables' / table / live.tables[table]}` {change}")
+
+    lake = restored(alter)
+    lost = health(lake)
+    built_again(lake)
+
+    assert {table: lost[table]["error"]["reason"] for table in (SALES, LATEST)} == {
+        SALES: "altered", LATEST: "other_columns",
+    }  # fmt: skip
+    assert "deletionVectors" in lost[SALES]["error"]["why"] and "more" in lost[LATEST]["error"]["why"]
+
+
+@pytest.mark.faults
+def test_tables_of_another_history_and_without_a_position_are_built_again(
+    restored: Callable[..., Lake],
+) -> None:
+    def forget_position(lake: Path) -> None:
+        live = release_log.live(lake)
+        assert live is not None
+        folder = lake / "tables" / SALES / live.tables[SALES] / delta.LOG_FOLDER
+        for file in folder.glob("*.json"):
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            for line in lines:
+                line.get("commitInfo", {}).pop("userMetadata", None)
+            file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    lake = restored(forget_position)
+    lake.append([order(number) for number in range(80, 90)])  # the restored log reads on
+
+    def reasons() -> dict[str, str]:
+        return {table: health(lake)[table]["error"]["reason"] for table in (SALES, LATEST)}
+
+    expected = {SALES: "no_position", LATEST: "other_history"}
+    wait_for("the reasons", lambda: reasons() == expected or None, 60)
+    built_again(lake)
+    for table in (SALES, LATEST):
+        assert lake.do("verify", table=table)["equal"]
+
+
+def built_again(lake: Lake) -> None:
+    """By what each error of a lost version says."""
+    lost = [one for one in health(lake).values() if one["lost"]]
+    assert {one["table"] for one in lost} == {SALES, LATEST}
+    for one in lost:
+        assert one["error"]["remedy"].endswith("`twinlake plan`, `twinlake build`, `twinlake promote`")
+    plan = lake.plan(NAMES)["id"]
+    lake.do("build", plan=plan)
+    lake.promote(plan)
     assert not any(one["stalled"] for one in health(lake).values())

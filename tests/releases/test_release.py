@@ -177,11 +177,15 @@ def test_a_plan_is_refused_after_production_moved(lake: Lake, back_to_first: Non
     lake.do("rollback", approved_by="tester")
     before = live(lake)
 
-    with pytest.raises(DifferenceError, match="production has moved"):
+    with pytest.raises(DifferenceError, match="production has moved") as refused:
         lake.promote(outdated)
     with pytest.raises(DifferenceError, match=f"release {before.number - 1} was to be live"):
         lake.do("rollback", approved_by="tester", to=before.number - 1, live=before.number - 1)
     assert live(lake) == before
+    assert refused.value.remedy.startswith("make a new plan with `twinlake plan`")
+    again = lake.plan(NO_CANCELLED, SALES)["id"]
+    assert lake.do("build", plan=again)["built"] == [], "what is built is used again"
+    assert lake.promote(again)["changed"]
 
 
 def test_a_job_killed_after_its_commit_finds_its_release(
@@ -279,13 +283,15 @@ def test_an_unequal_or_missing_certificate_is_not_promoted(lake: Lake, back_to_f
     made = newest.pop(("sales_per_region", green))
     before = live(lake)
 
-    with pytest.raises(DifferenceError, match="there is none"):
+    with pytest.raises(DifferenceError, match="there is none") as refused:
         lake.promote(plan)
     newest[("sales_per_region", green)] = replace(made, equal=False, differing=3)
     with pytest.raises(DifferenceError, match="differ in 3 keys"):
         lake.promote(plan)
     newest[("sales_per_region", green)] = made
     assert live(lake) == before
+    assert "twinlake build" in refused.value.remedy or "twinlake" in refused.value.why
+    assert lake.promote(plan)["changed"]
 
 
 def test_a_plan_that_was_not_built_is_not_promoted(lake: Lake, back_to_first: None) -> None:

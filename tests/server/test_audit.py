@@ -196,6 +196,20 @@ def test_a_rotation_is_written_down_by_names_before_it_is_done(server: Server, t
         assert web.post("/audit/rotations", json={**asked, **wrong}).status_code == 400
 
 
+def test_an_upgrade_and_its_way_back_are_written_down(server: Server, tmp_path: Path) -> None:
+    app = build_app(server, "secret", lambda: parse_moment("2026-01-31T12:00:00Z"))
+    web = TestClient(app, headers={"Authorization": "Bearer secret"})
+    asked = {"change": "upgrade", "from": "0.0.9", "to": "0.1.0", "by": "olga", "via": "cli", "why": "so"}
+    assert web.post("/audit/upgrades", json=asked).status_code == 200
+
+    (act,) = read_acts(tmp_path)
+    assert (act.act, act.who, act.why, act.what, act.outcome) == (
+        "upgrade", "olga", "so", {"change": "upgrade", "from": "0.0.9", "to": "0.1.0"}, "asked for",
+    )  # fmt: skip
+    for wrong in ({"change": "down"}, {"from": 1}, {"from": "x" * 61}, {"token": "x"}):
+        assert web.post("/audit/upgrades", json={**asked, **wrong}).status_code == 400
+
+
 def test_what_switches_tables_names_them(tmp_path: Path) -> None:
     tables = {"same": "v1", "sales": "v1", "gone": "v1"}
     for number, of_it in enumerate((tables, {"same": "v1", "sales": "v2", "added": "v1"}), 1):

@@ -219,9 +219,12 @@ def test_only_so_many_jobs_wait_and_the_next_one_is_not_accepted(tmp_path: Path,
         runs.show(Job(id=f"j{number}", kind="copy", params={"table": "t"}))
     jobs = Jobs(runs, AuditLog(tmp_path), KINDS, work, ticking())
 
-    with pytest.raises(BusyError, match="too many jobs are waiting"):
+    with pytest.raises(BusyError, match="too many jobs are waiting") as refused:
         jobs.submit("copy", {"table": "t"})
     assert len(jobs.list()) == QUEUE_LIMIT
+    assert refused.value.remedy == "wait, or cancel some"
+    jobs.cancel("j0")
+    assert jobs.submit("copy", {"table": "t"}).kind == "copy"
 
 
 def test_cancel_ends_a_job_between_its_parts_and_frees_its_key(jobs: Jobs, work: Work) -> None:
@@ -304,6 +307,8 @@ def test_an_error_that_nobody_foresaw_fails_the_job_and_says_where_to_look(jobs:
             "remedy": "see `twinlake logs lake` for the whole error",
         },
     )
+    work.error = None
+    assert jobs.wait(jobs.submit("copy", {"table": "t"}).id, 10).state == "succeeded"
 
 
 def test_what_a_job_logs_names_the_job_its_kind_and_its_table(jobs: Jobs, work: Work) -> None:

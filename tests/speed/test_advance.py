@@ -32,9 +32,13 @@ def test_a_step_that_delta_knows_is_refused_and_counts_nothing_twice(world: Worl
     before = world.at
     world.step(1)
 
-    with pytest.raises(SilentSkipError):
+    with pytest.raises(SilentSkipError) as refused:
         advance(world.feed, before, 2)
 
+    assert world.shows() == world.expected()
+    assert "restart the lake server" in refused.value.remedy
+    world.restart()
+    world.step()
     assert world.shows() == world.expected()
 
 
@@ -160,7 +164,13 @@ def test_a_step_that_would_break_an_invariant_is_refused_before_its_commit(world
     world.produce()
     commits = delta.newest_version(world.feed.path)
 
-    with pytest.raises(StalledVersionError, match=r"step 2 of .* would break positions_never_back"):
+    with pytest.raises(
+        StalledVersionError, match=r"step 2 of .* would break positions_never_back"
+    ) as refused:
         advance(world.feed, replace(world.at, records=1000), 2)
 
     assert delta.newest_version(world.feed.path) == commits
+    assert "is read from its table and tried again by itself" in refused.value.remedy
+    world.restart()
+    world.step()
+    assert world.shows() == world.expected()

@@ -31,6 +31,18 @@ class Point(StrEnum):
     AFTER_RELEASE = "after-release"
     BEFORE_CHANGES = "before-changes"
     AFTER_CHANGES = "after-changes"
+    UPGRADE_BEGUN = "upgrade-begun"
+    UPGRADE_STOPPED = "upgrade-stopped"
+    UPGRADE_KEEPING = "upgrade-keeping"
+    UPGRADE_KEPT = "upgrade-kept"
+    UPGRADE_STARTING = "upgrade-starting"
+    UPGRADE_STARTED = "upgrade-started"
+    UPGRADE_CHECKED = "upgrade-checked"
+    UPGRADE_RETURNING = "upgrade-returning"
+    UPGRADE_MOVED = "upgrade-moved"
+    UPGRADE_RETURNED = "upgrade-returned"
+    UPGRADE_RESTARTING = "upgrade-restarting"
+    UPGRADE_GOING = "upgrade-going"
 
 
 _folder: Path | None = None

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
+    "upgrade": ("upgrade",),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 _VALUED = ("--home", "--project")

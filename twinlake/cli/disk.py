@@ -17,16 +17,18 @@ from twinlake.config.settings import Settings
 from twinlake.releases import disk
 from twinlake.releases.disk import Freeable, OfLake, Part
 from twinlake.server.job_models import RetireParams
+from twinlake.services.upgrade.kept import Lakes, freed_bytes, kept_lakes
 
 KINDS = {
     "log": "logs of topics", "table": "versions of tables", "staged": "staged by jobs",
     "lake": "certificates and other small tables of the lake", "kafka": "Kafka", "registry": "the schema "
     "registry", "airflow": "Airflow", "sql": "the SQL server's scratch", "scratch": "Spark's scratch",
-    "logs": "logs of services", "history": "the history that the console plots", "rest": "everything else",
+    "logs": "logs of services", "kept": "kept of before an upgrade", "history": "the history that the "
+    "console plots", "rest": "everything else",
     "backups": "backups", "jars": "jars, of every data directory of this user",
 }  # fmt: skip
 """What a part belongs to, as people read it, in the order in which it is shown."""
-_OF_HOME = {"registry": "registry", "airflow": "airflow", "sql": "sql", "logs": "logs"}
+_OF_HOME = {"registry": "registry", "airflow": "airflow", "sql": "sql", "logs": "logs", "upgrade": "kept"}
 _OF_RUN = {"history": "history", "spark": "scratch"}
 
 
@@ -72,10 +74,13 @@ def show_disk(settings: Settings, as_json: bool) -> None:
 def usage(settings: Settings) -> Usage:
     """Of the data directory, the lake where that is elsewhere, backups in a folder, and jars."""
     walk, lake = Walk(), settings.lake
-    elsewhere = [one for one in (lake, settings.jars) if isinstance(one, Path)]
+    kept_of = kept_lakes(Lakes.of(lake)) if isinstance(lake, Path) else []
+    elsewhere = [one for one in (lake, settings.jars, *kept_of) if isinstance(one, Path)]
     home = Place(place="data directory", path=str(settings.home))
     home.parts = _of_home(walk.entries(settings.home, elsewhere))
     of_lake = disk.of_lake(lake, walk, RetireParams().keep, utc_now())
+    # after the lake: a file that it has, too, is counted there
+    of_lake.parts += _summed(("kept", one.name, entry) for one in kept_of for entry in walk.entries(one))
     is_inside = isinstance(lake, Path) and lake.is_relative_to(settings.home)
     places = [home]
     if is_inside:
@@ -91,12 +96,21 @@ def usage(settings: Settings) -> Usage:
             place.bytes = sum(one.bytes for one in place.parts)
         if (folder := Path(place.path)).is_absolute():
             place.free_bytes, place.disk_bytes = room(folder)
+    if kept_of or (settings.home / "upgrade").exists():
+        of_lake.freeable.append(_of_upgrade([*kept_of, settings.home / "upgrade"]))
     return Usage(places=places, freeable=of_lake.freeable, unknown=unknown, unreadable=dict(walk.unreadable))
 
 
 def _lake_elsewhere(lake: Location, found: OfLake) -> Place:
     is_counted = bool(found.parts) or not found.unknown
     return Place(place="lake", path=str(lake), parts=found.parts, bytes=0 if is_counted else None)
+
+
+def _of_upgrade(places: list[Path]) -> Freeable:
+    names = tuple(one.name for one in places if one.exists())
+    return Freeable(
+        by="upgrade", command="twinlake upgrade --done", what=names, bytes=freed_bytes(places), later_bytes=0
+    )
 
 
 def _folder(name: str, place: Location, walk: Walk, unknown: list[TwinlakeError]) -> Place:

@@ -36,6 +36,7 @@ from twinlake.services.folders import folders_of
 from twinlake.services.ports import is_free, taken_error
 from twinlake.services.supervise import control
 from twinlake.services.supervise.record import of as record_of
+from twinlake.services.upgrade import state as upgrade
 from twinlake.spark.cluster import check_master
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
     yield tried("settings", str(settings.file), lambda: _whether_read(settings))
     yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
     yield tried("installation", str(settings.home), lambda: _room(settings.home))
+    yield from _upgrade(settings)
     yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
     for name, port in values.ports.fixed.items():
         yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
@@ -184,6 +186,21 @@ def _room(home: Path) -> str:
             f"the disk of {folder} is nearly full", f"{free:,} bytes are free", "make room there"
         )
     return f"{free / 1e9:,.0f} GB are free"
+
+
+def _upgrade(settings: Settings) -> Iterator[Finding]:
+    """Nothing where none was made."""
+    folders = folders_of(settings)
+    if not folders.upgrade.exists():
+        return
+
+    def whether_finished() -> str:
+        if error := upgrade.error_of(folders):
+            raise error
+        kept = "what it kept of before is there until `twinlake upgrade --done`"
+        return f"finished; {kept}"
+
+    yield tried("installation", "the last upgrade", whether_finished)
 
 
 def _confinement(settings: Settings) -> str:

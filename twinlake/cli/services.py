@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError, visible
+from twinlake.base.files import full_disk
 from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
@@ -21,6 +22,7 @@ from twinlake.services.problems import NOTHING, Problem, problems
 from twinlake.services.rotation import unfinished_error
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
+from twinlake.services.upgrade import state as upgrade
 from twinlake.topics.verdict import LATE, VERDICTS
 
 COUNTED = (*VERDICTS, LATE)
@@ -45,6 +47,7 @@ def up(
     from twinlake.spark.cluster import check_master
 
     settings.refuse_incomplete()
+    upgrade.refuse_start(folders_of(settings))
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
     parts = control.choose(_names(only), _names(without), given)
@@ -112,8 +115,8 @@ def status(
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
     clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
-    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets was not finished,
-    or the supervisor has ended.
+    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets or an upgrade was
+    not finished, a disk is full, or the supervisor has ended.
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
@@ -126,6 +129,9 @@ def status(
     found = problems(parts, lake, record.supervisor_error(settings))
     if half_rotated := unfinished_error(folders_of(settings)):
         found.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
+    if half_upgraded := upgrade.error_of(folders_of(settings)):
+        found.append(Problem("upgrade", None, "upgrade", half_upgraded.to_json()))
+    found += _without_room(settings, found)
     whole = _is_whole(parts)
     if as_json:
         print_json(as_told(settings, parts, lake))
@@ -138,10 +144,23 @@ def status(
         raise typer.Exit(1)
 
 
+def _without_room(settings: Settings, found: list[Problem]) -> list[Problem]:
+    """A full disk: what has no room may be unable to write down that it has none."""
+    lake = settings.lake if isinstance(settings.lake, Path) else settings.home
+    full = full_disk(settings.home, lake)
+    if full is None or any(one.error["what"] == full.what for one in found):
+        return []
+    return [Problem("disk", None, "disk", full.to_json())]
+
+
 def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What services and lake server say of themselves; UnreachableError where nothing runs."""
     parts = control.describe(settings)
     if not parts:
+        if half_upgraded := upgrade.error_of(folders_of(settings)):
+            raise UnreachableError(
+                f"Twinlake is not running: {half_upgraded.what}", half_upgraded.why, half_upgraded.remedy
+            )
         raise UnreachableError(
             "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
         )

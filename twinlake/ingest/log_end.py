@@ -305,8 +305,9 @@ def producer_time(topic: str) -> StoppedTopicError:
     return StoppedTopicError(
         what=f"topic {topic} has timestamps that producers set (CreateTime)",
         why="lateness and watermark are measured against the broker's clock; a producer's could be anything",
-        remedy="set message.timestamp.type=LogAppendTime; if such records are in the topic already, "
-        f"make the topic again and run `twinlake topic accept {topic}`",
+        remedy="set message.timestamp.type=LogAppendTime and start the lake server again (`twinlake down`, "
+        "`twinlake up`); if such records are in the topic already, make the topic again before that, and "
+        f"where its log has records run `twinlake topic accept {topic}`",
     )
 
 

@@ -94,6 +94,14 @@ class RotatedSecrets(Asked):
     secrets: list[Annotated[str, Field(pattern="^[a-z_]{1,40}$")]] = Field(min_length=1, max_length=20)
 
 
+class Upgraded(Asked):
+    """What `twinlake upgrade` has done, or is about to do."""
+
+    change: Literal["upgrade", "back"]
+    from_: str = Field(alias="from", max_length=60)
+    to: str = Field(max_length=60)
+
+
 def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> FastAPI:
     """`tokens` is the one that lets in, or says at each request which do."""
     waits = threading.BoundedSemaphore(MOST_WAITS)
@@ -183,6 +191,13 @@ def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> F
         """Writes down that somebody rotates secrets; the command, which does it, looks for it."""
         server.audit.secrets_rotated(asked.secrets, asked.asker(), format_moment(now()))
         return {"secrets": asked.secrets}
+
+    @app.post("/audit/upgrades")
+    def upgraded(asked: Upgraded) -> dict[str, Any]:
+        """Writes down that somebody has upgraded to this version, or goes back; the command does it."""
+        of = {"change": asked.change, "from": asked.from_, "to": asked.to}
+        server.audit.upgraded(of, asked.asker(), format_moment(now()))
+        return of
 
     read_routes.install(app, lambda: server.lake)
     return app

@@ -127,6 +127,10 @@ class LakeClient:
         """Has it written down that secrets of these names are rotated."""
         self._ask("POST", "/audit/rotations", json={"secrets": [*secrets], **self._who(None)})
 
+    def upgraded(self, what: Mapping[str, str]) -> None:
+        """Has it written down that the data directory was upgraded, or is about to go back."""
+        self._ask("POST", "/audit/upgrades", json={**what, **self._who(None)})
+
     def cancel(self, id: str, asker: Asker | None = None) -> Job:
         return Job.from_json(self._ask("POST", f"/jobs/{_checked(id)}/cancel", json=self._who(asker)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from twinlake.base.job import Job, batches_text
 
-WITHOUT_JOB = frozenset({"users", "rotate"})
+WITHOUT_JOB = frozenset({"users", "rotate", "upgrade"})
 """Acts that are no job and end none: the `job` that the audit log has of them names only their entry."""
 
 

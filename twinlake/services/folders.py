@@ -57,6 +57,11 @@ class Folders:
         return self.run / "rotation.json"
 
     @property
+    def upgrade(self) -> Path:
+        """What an upgrade has kept of before, and how far it is; gone when all of it is over."""
+        return self.home / "upgrade"
+
+    @property
     def active_settings(self) -> Path:
         """`twinlake.toml` as it was when the supervisor was started."""
         return self.run / "twinlake.toml"

@@ -273,6 +273,9 @@ def test_up_of_another_project_is_refused_while_the_services_of_one_run(
     assert refused.value.why == f"it was started for {OURS.root}"
     ready = control.bring_up(home.settings, dummies.parts()[:1], {}, print)
     assert [one.service for one in ready] == ["first"]
+    assert refused.value.remedy.startswith("`twinlake down`, then `twinlake up`")
+    control.bring_down(home.settings, lambda name: None)
+    control._refuse_what_runs_otherwise(other)
 
 
 def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:

@@ -50,6 +50,8 @@ USERS = "users"
 """The act of who changes the users: it is no job."""
 ROTATE = "rotate"
 """The act of who rotates secrets: it is none, either."""
+UPGRADE = "upgrade"
+"""The act of who upgrades a data directory, or goes back: the same."""
 SWITCHES = ("promote", "rollback")
 ABOUT = ("table", "topic", "name")
 TABLES = "tables"
@@ -147,6 +149,10 @@ class AuditLog:
     def secrets_rotated(self, names: Sequence[str], asker: Asker, at: str) -> None:
         """Somebody rotates secrets of these names. As `query_cancelled`."""
         self._request(ROTATE, {"secrets": ", ".join(names)}, uuid4().hex[:12], asker, at)
+
+    def upgraded(self, what: Mapping[str, Any], asker: Asker, at: str) -> None:
+        """Somebody has upgraded, or goes back. As `query_cancelled`."""
+        self._request(UPGRADE, dict(what), uuid4().hex[:12], asker, at)
 
     def ended(self, job: Job) -> None:
         """How the job has ended, where it was an act."""

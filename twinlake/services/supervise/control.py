@@ -75,9 +75,11 @@ def choose(
 
 
 def bring_up(
-    settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str], say: Callable[[str], None]
-) -> Iterator[Ready]:
-    """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails.
+    settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str], say: Callable[[str], None],
+    patience_s: float | None = None,
+) -> Iterator[Ready]:  # fmt: skip
+    """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails, or
+    nothing has got ready for so long (`[limits] start_seconds` unless given).
 
     `say` is given what an operator should know of the data directory.
     """
@@ -92,7 +94,9 @@ def bring_up(
         before = {part.name: record.load(folders, part.name).restarts for part in parts}
         record.want(folders, record.wanted(folders) | {part.name for part in parts})
         _ensure_supervisor(settings, folders, environ)
-    yield from _wait(settings, folders, parts, before)
+    yield from _wait(
+        settings, folders, parts, before, patience_s or float(settings.values.limits.start_seconds)
+    )
 
 
 @contextmanager
@@ -190,8 +194,9 @@ def _ensure_supervisor(settings: Settings, folders: Folders, environ: Mapping[st
 
 
 def _wait(
-    settings: Settings, folders: Folders, parts: tuple[Part, ...], before: Mapping[str, int]
-) -> Iterator[Ready]:
+    settings: Settings, folders: Folders, parts: tuple[Part, ...], before: Mapping[str, int],
+    patience_s: float,
+) -> Iterator[Ready]:  # fmt: skip
     began = moved = time.monotonic()
     pending = {name: [part for part in parts if part.service == name] for name in service_names(parts)}
     while pending:
@@ -215,7 +220,7 @@ def _wait(
                 tried = its_record.restarts - before[part.name]
                 if its_record.failures and tried and (its_record.error or tried >= _ATTEMPTS):
                     raise _failure(folders, part, its_record)
-        if pending and time.monotonic() - moved > settings.values.limits.start_seconds:
+        if pending and time.monotonic() - moved > patience_s:
             part = next(iter(pending.values()))[-1]
             raise _failure(folders, part, record.load(folders, part.name))
         time.sleep(0.15)

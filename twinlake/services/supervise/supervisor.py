@@ -32,6 +32,7 @@ from twinlake.services.supervise import record
 from twinlake.services.supervise.keeper import Keeper, say
 from twinlake.services.supervise.process import identity_of
 from twinlake.services.supervise.record import Record
+from twinlake.services.upgrade import starter
 from twinlake.setup.java import find_java
 
 _TICK_S = 0.25
@@ -159,6 +160,7 @@ def main(parts: Callable[[Sequence[str]], Sequence[Part]] = all_parts) -> None:
     os.umask(0o022)  # the SQL server reads the lake as another user; secrets set their mode themselves
     me = identity_of(os.getpid())
     replace_file(folders.supervisor_pid, f"{os.getpid()}\n")
+    starter.this().save(folders)
     record.save(folders, Record(part="supervisor", state="ready", identity=me).become("ready"))
     wanted = parts(settings.values.given)
     supervisor = Supervisor(settings, os.environ, find_java(os.environ), wanted)
