@@ -407,6 +407,32 @@ def test_a_version_that_is_built_meanwhile_keeps_the_records(
     ]
 
 
+def test_a_version_that_is_behind_a_log_s_start_is_built_again_with_what_is_kept(
+    spark: SparkSession, tmp_path: Path, project: Path
+) -> None:
+    """As after a backup that was taken while retention deleted."""
+    lake = Lake(spark, tmp_path, project=project)
+    lake.promote(lake.build(TABLES))
+    take(lake, some(0, 30))
+    (sales,) = (feed.path for feed in opened(lake) if feed.version.table == SALES.name)
+    shutil.copytree(sales, tmp_path / "earlier")
+    take(lake, some(30, 30), some(100, 20, utc_now()))
+    before = shown(lake)
+    lake.do("expire")
+    lake.stop()
+    shutil.rmtree(sales)
+    shutil.move(tmp_path / "earlier", sales)
+
+    again = Lake(spark, tmp_path, project=project)
+    try:
+        (health,) = (one for one in again.server.lake.versions.health() if one.table == SALES.name)
+        assert health.lost and "starts after 2" in str(health.error)
+        again.promote(again.build(TABLES))
+        assert shown(again)[SALES.name] == before[SALES.name]
+    finally:
+        again.stop()
+
+
 def test_a_difference_keeps_the_records_that_tell_of_it(lake: Lake) -> None:
     take(lake, some(0, 60), some(100, 20, utc_now()))
     (sales,) = (feed for feed in opened(lake) if feed.version.table == SALES.name)
