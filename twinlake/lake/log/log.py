@@ -61,7 +61,7 @@ def log_path(lake: Location, topic: str) -> Location:
 
 
 class Log:
-    """The Delta table `<lake>/logs/<topic>`, append only, one commit per batch number."""
+    """The Delta table `<lake>/logs/<topic>`, one commit per batch number; retention alone deletes of it."""
 
     def __init__(self, spark: SparkSession, lake: Location, topic: Topic) -> None:
         self.spark = spark
