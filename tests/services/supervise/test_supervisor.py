@@ -282,7 +282,7 @@ def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:
     Services().save(home.settings.services_file)
 
     with pytest.raises(UnreachableError) as told:
-        list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}))
+        list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}, 60.0))
 
     assert told.value.what == "first was ended before it was ready"
 
