@@ -85,7 +85,14 @@ class MemoryLog:
     def records(self, to: int) -> int:
         return sum(len(held) for held in self.batches[:to])
 
-    def rows(self, after: int, to: int) -> DataFrame:
+    @property
+    def start(self) -> None:
+        """It holds all that it has read."""
+
+    def started(self) -> tuple[int, None]:
+        return self.end(), None
+
+    def rows(self, after: int, to: int, at: int | None = None) -> DataFrame:
         return self._frame(after, to).drop("batch")
 
     def no_rows(self) -> DataFrame:

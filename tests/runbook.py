@@ -40,6 +40,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
             "there is a user … already",
         ),
         "ingest/accept": ("Kafka has no topic …", "there is nothing to accept for topic …"),
+        "lake/catalog/maintained_version": ("… cannot be computed up to batch … of topic …",),
         "lake/catalog/plans": ("there is no plan …", "… is not the id of a plan"),
         "lake/catalog/release_log": (
             "nothing can be rolled back", "release … cannot be rolled back", "there is no release …",

@@ -68,7 +68,7 @@ print(json.dumps({"help": help, "sent": sent, "document": text(), "taken": taken
 """
 COMMANDS = (
     "rebuild", "verify", "plan", "build", "diff", "gate", "promote", "rollback", "retire", "changelog",
-    "pause", "resume", "reload", "replay", "maintain",
+    "pause", "resume", "reload", "replay", "expire", "maintain",
 )  # fmt: skip
 FORMS = ("backfill", "backup", "maintain", "release", "reload", "replay", "rollback")
 

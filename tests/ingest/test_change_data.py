@@ -41,7 +41,8 @@ from tests.laws.change_data import history
 from tests.longer import some
 from twinlake.ingest import first_pass
 from twinlake.kinds.latest import Latest, mirror
-from twinlake.lake.log.log_clock import LogClock, by_batch, folded
+from twinlake.lake.log.clock_fold import LogClock
+from twinlake.lake.log.log_clock import fold_at
 from twinlake.topics.change_data import place
 from twinlake.topics.contract_file import parse_contract
 from twinlake.topics.earlier import made_with
@@ -199,7 +200,7 @@ def test_json_of_postgresql_is_mirrored_with_its_tombstones_and_redeliveries(sta
     ]  # fmt: skip
     metadata = log.metadata()
     clock = LogClock(watermark=metadata["watermark"], clocks=metadata["clocks"])
-    assert clock.watermark == AT_MS * 1000 and folded(by_batch(log, log.end())) == clock
+    assert clock.watermark == AT_MS * 1000 and fold_at(log, log.end()).clock == clock
 
 
 @pytest.mark.usefixtures("way")

@@ -21,8 +21,9 @@ from twinlake.ingest.compact import compact
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.clock import IDLE, LOG_APPEND_TIME, PROCESSING_TIME
 from twinlake.kinds.windows import micros
+from twinlake.lake.log.clock_fold import LogClock
 from twinlake.lake.log.log import COLUMNS, PROPERTIES, Log
-from twinlake.lake.log.log_clock import LogClock, by_batch, folded, position_at
+from twinlake.lake.log.log_clock import fold_at, position_at
 from twinlake.topics.topic import load_topic
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -149,5 +150,5 @@ def test_what_the_commits_have_told_can_be_folded_from_the_rows_when_they_are_go
     for number in range(1, log.end() + 1):
         metadata = log.metadata(number)
         told[number] = LogClock(watermark=metadata["watermark"], clocks=metadata["clocks"])
-        found[number] = folded(by_batch(log, number))
+        found[number] = fold_at(log, number).clock
     assert found == told and len({clock.watermark for clock in told.values()}) > 1

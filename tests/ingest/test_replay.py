@@ -28,7 +28,10 @@ from twinlake.ingest.ingest import LOG_APPEND_TIME, Ingest
 from twinlake.ingest.replay import parts
 from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.delta.delta import relation_sql
+from twinlake.lake.log import log_start
+from twinlake.lake.log.clock_fold import Fold
 from twinlake.lake.log.log import Log
+from twinlake.lake.log.log_start import LogStart
 from twinlake.lake.log.quarantine import quarantine_sql, replayed_sql
 from twinlake.server.batch_jobs import PublishedReplayParams, do_replay
 from twinlake.topics.verdict import BELOW_MINIMUM, NOT_ALLOWED, records_in, rows_in
@@ -403,3 +406,35 @@ def test_a_contract_that_is_changed_to_and_fro_admits_each_record_once_and_takes
         valid |= admitted
         rows = ingest.log.rows(0, ingest.log.end()).select("event_id").collect()
         assert sorted(row.event_id for row in rows) == sorted(valid)
+
+
+def start_after_first_batch(log: Log) -> None:
+    """As retention leaves a log whose first batch it has deleted."""
+    first = log.all(0, 1).selectExpr("count(*) AS rows", "unix_micros(max(timestamp)) AS until").first()
+    assert first is not None
+    until, rows, app = first["until"], first["rows"], log_start.app_id(log.appender.table_id)
+    LogStart(number=1, batch=1, until=until, rows=rows, made_at="", clock=Fold()).save(log.path)
+    files = [path for path, file in log.appender.files().items() if file.least("batch") == 1]
+    log.appender.commit([], app, 1, {"kind": "retention"}, files, same=False)
+
+
+@pytest.mark.parametrize("window", [timedelta(days=1), timedelta(microseconds=1)])
+def test_what_may_repeat_a_deleted_record_stays_in_quarantine(stage: Stage, window: timedelta) -> None:
+    stage.create(partitions=1)
+    stage.orders("a", "b")
+    stage.run()
+    stage.orders("a", "c", status="lost")
+    stage.run()
+    mend(stage, "lost", unique_within=window)
+    ingest = reading(stage)
+    assert ingest.log.end() == 2
+    start_after_first_batch(ingest.log)
+
+    done = ingest.replay((), JOB)
+
+    is_long = window == timedelta(days=1)
+    assert (done.judged, done.replayed) == ((0, 0) if is_long else (2, 2))
+    assert quarantine(ingest.log) == ({(0, 2), (0, 3)} if is_long else set())
+    stage.orders("b", "d")  # what comes now is asked of the ids that are left
+    stage.caught_up(ingest)
+    assert ingest.log.records(ingest.log.end()) == rows_in(ingest.log.metadata()["counts"])

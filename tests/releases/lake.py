@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
 from twinlake.server.lake_server import LakeServer, OnBatch
 from twinlake.topics.topic import load_topic
+from twinlake.topics.verdict import LATE, VALID, VERDICTS, records_in
 
 START = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 EVENT = ("event_id", "order_id", "customer", "region", "status", "amount", "ordered_at")
@@ -49,7 +51,9 @@ class WrittenIngest:
     def __init__(self, settings: Settings, log: Log, on_batch: OnBatch, clock: Clock) -> None:
         self.state, self.error, self.log_end = "running", None, LogEnd.of(log.topic.name, {})
         self._log, self._on_batch, self._clock = log, on_batch, clock
-        self._records = sum(log.metadata().get("counts", {}).values())
+        self._counts = Counter(log.metadata().get("counts", {}))
+        self._records = records_in(self._counts)
+        self.replaying = threading.Lock()
         self._avro = dict(log.topic.newest.avro)
         self.unread = 0
 
@@ -77,14 +81,15 @@ class WrittenIngest:
         """What is written is read."""
         return []
 
-    def append(self, records: list[dict[str, Any]]) -> int:
-        batch = self._log.end() + 1
+    def append(self, records: list[dict[str, Any]], verdict: str = VALID, late: bool = False) -> int:
+        batch, reasons = self._log.end() + 1, [] if verdict == VALID else ["missing:customer"]
         rows = [
             (0, 0, self._records + index, one["ordered_at"], 1, b"k", frame(1, self._avro, one), None, 1,
-             tuple(one[name] for name in EVENT), "valid", [], False, "1.0.0", False, batch, self._clock())
+             tuple(one[name] for name in EVENT), verdict, reasons, late, "1.0.0", False, batch, self._clock())
             for index, one in enumerate(records)
         ]  # fmt: skip
         self._records += len(rows)
+        self._counts[verdict] += len(rows)
         watermark = max(one["ordered_at"] for one in records)
         metadata = {
             "kind": "batch", "batch": batch, "epoch": 0, "records": len(rows), "schemas": {"1": list(EVENT)},
@@ -92,7 +97,7 @@ class WrittenIngest:
             "topic_id": "", "topics": {}, "ends": {"0": {"0": self._records}}, "seen": {},
             "event_times": {},
             "watermark": int(watermark.timestamp() * 1_000_000),
-            "counts": {"valid": self._records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
+            "counts": {name: self._counts[name] for name in (*VERDICTS, LATE)},
         }  # fmt: skip
         written = self._log.spark.createDataFrame(rows, self._log.ddl)
         delta.append(written, self._log.path, "test-log", batch, metadata)
@@ -126,8 +131,8 @@ class Lake:
         """Ends the server's threads and leaves the session to the other tests."""
         self.server.stop()
 
-    def append(self, records: list[dict[str, Any]]) -> int:
-        return self.ingest.append(records)
+    def append(self, records: list[dict[str, Any]], verdict: str = VALID, late: bool = False) -> int:
+        return self.ingest.append(records, verdict, late)
 
     @property
     def ingest(self) -> WrittenIngest:

@@ -21,17 +21,17 @@ SOME: dict[str, dict[str, Any]] = {
     "reject": {"plan": "p", "rejected_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
-    "backup": {},
+    "backup": {}, "expire": {},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
-         ("reload", "check"))  # fmt: skip
+         ("reload", "check"), ("expire", "check"))  # fmt: skip
 TEXTS = [
     *((kind, name) for kind, params in SOME.items() for name in params if name != "roots"),
     ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),
-    ("diff", "green"), ("diff", "plan"), ("pause", "reason"),
+    ("diff", "green"), ("diff", "plan"), ("pause", "reason"), ("expire", "topic"),
 ]  # fmt: skip
 
 

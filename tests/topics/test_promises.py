@@ -17,7 +17,7 @@ from twinlake.topics.promises import Promise, read_promise
     [(5, "minutes", 300), ("0.5", "s", 0.5), (2, "h", 7_200), (1, "day", 86_400), (90, "min", 5_400)],
 )
 def test_latency_and_frequency_are_seconds(value: Any, unit: str, seconds: float) -> None:
-    for name in ("latency", "frequency"):
+    for name in ("latency", "frequency", "retention"):
         document = {"slaProperties": [{"property": name, "value": value, "unit": unit}]}
         assert getattr(read_promise(document, "f"), f"{name}_s") == seconds
 
@@ -47,7 +47,7 @@ def test_a_promise_that_is_made_twice_is_refused() -> None:
 def test_what_is_left_empty_or_is_another_property_promises_nothing() -> None:
     said = [
         {"property": "latency", "value": "", "unit": "minutes"},
-        {"property": "retention", "value": 1, "unit": "y"},
+        {"property": "generalAvailability", "value": "2026-05-12"},
     ]
     assert read_promise({"slaProperties": said}, "f") == Promise()
 

@@ -47,8 +47,8 @@ def backup_dag() -> DAG:
 
 
 def maintain() -> None:
-    """DAG `maintain`: every night feeds no more what no kept release uses, compacts logs, deletes old
-    files.
+    """DAG `maintain`: every night feeds no more what no kept release uses, deletes records that are older
+    than their contracts keep them, compacts logs, deletes old files.
     """
 
     @lake_task
@@ -57,11 +57,16 @@ def maintain() -> None:
         return run_job("retire", given(RetireParams, get_current_context()["params"]))
 
     @lake_task
+    def expire() -> dict[str, Any]:
+        """Delete records that are older than the contracts of their topics keep them; rows of tables stay."""
+        return run_job("expire", {})
+
+    @lake_task
     def clean_up() -> dict[str, Any]:
         """Compact the logs; delete the files that nobody reads any more."""
         return run_job("maintain", {})
 
-    retire() >> clean_up()
+    retire() >> [expire(), clean_up()]
 
 
 def maintain_dag() -> DAG:

@@ -17,6 +17,7 @@ from twinlake.base.location import Location
 from twinlake.config.settings import Settings
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.table_state import TableState, whole_checkpoints
+from twinlake.lake.log import log_start
 from twinlake.lake.storage import store
 
 LAKE = "lake"
@@ -55,6 +56,7 @@ def snapshot(settings: Settings) -> Snapshot:
     for topic in sorted(store.names(lake / "logs")):
         if (state := _add_table(made, lake, f"logs/{topic}")) is not None:
             made.logs[topic] = state.transaction(f"log:{state.id}")
+            _add_kept(made, lake, f"logs/{topic}", state.transaction(log_start.app_id(state.id)))
     for name in LAST:
         _add_folder(made, lake, name)
     for name in OF_HOME:
@@ -115,6 +117,19 @@ def _add_table(made: Snapshot, lake: Location, path: str) -> TableState | None:
             made.data[f"{LAKE}/{path}/{found}"] = (below(place, found), file.bytes)
         return state
     return None
+
+
+def _add_kept(made: Snapshot, lake: Location, path: str, number: int) -> None:
+    """What retention has kept beside a log, where it has deleted anything of it."""
+    if not number:
+        return
+    place = log_start.folder(below(lake, path), number)
+    for name, file in store.tree(place).items():
+        into = f"{LAKE}/{path}/{log_start.FOLDER}/{number}/{name}"
+        if name == log_start.FILE:
+            made.small[into] = store.read(place / name)
+        elif name.endswith(".parquet"):
+            made.data[into] = (below(place, name), file.bytes)
 
 
 def _log(place: Location, version: int) -> dict[str, bytes]:

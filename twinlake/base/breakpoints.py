@@ -25,6 +25,8 @@ class Point(StrEnum):
     BEFORE_STEP_COMMIT = "before-step-commit"
     BEFORE_REPLACE = "before-replace"
     AFTER_REPLACE = "after-replace"
+    BEFORE_RETENTION = "before-retention"
+    AFTER_RETENTION = "after-retention"
     BEFORE_RELEASE = "before-release"
     AFTER_RELEASE = "after-release"
     BEFORE_CHANGES = "before-changes"

@@ -16,6 +16,7 @@ TwinlakeError                 exit 1
 |- StalledVersionError        exit 1   a table version cannot be advanced
 |  |- LostVersionError        exit 1   it never will be again; `twinlake plan` builds it again from the log
 |- DamagedError               exit 1   a file of the lake is not what was written there
+|- LostHistoryError           exit 1   retention has deleted records that an answer would need
 |- SilentSkipError            exit 1   Delta dropped a write without a word
 |- ChangedTableError          exit 1   somebody else has altered a Delta table
 |- FormatError                exit 1   the lake has a format that this code cannot read as it is
@@ -129,6 +130,10 @@ class LostVersionError(StalledVersionError):
 
 class DamagedError(TwinlakeError):
     """A file of the lake is not what was written there; its facts name it and what it `belongs_to`."""
+
+
+class LostHistoryError(TwinlakeError):
+    """Records that an answer would need were deleted by retention, and nothing is kept of them."""
 
 
 class SilentSkipError(TwinlakeError):

@@ -51,7 +51,9 @@ class Attempt:
         self.next_epoch = batch_epoch(feed)
         self.outcome = NOTHING
         topic = feed.log.topic
-        reading = [STATE_CODE, feed.spark.version, topic.newest.fingerprint, topic.contract.version]
+        start = feed.log.start
+        reading = [STATE_CODE, feed.spark.version, topic.newest.fingerprint, topic.contract.version,
+                   start and start.batch]  # fmt: skip
         self._about = {"version": str(feed.version), "asked": asked, "reading": reading}
         self._done: list[Any] = []
         self.files: dict[str, int] = {}

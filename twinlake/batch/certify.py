@@ -19,7 +19,7 @@ from twinlake.batch.witnessing import witnessed
 from twinlake.batch.witnessing_topics import witness_topics
 from twinlake.config.sections import WITNESS_OFF
 from twinlake.kinds.kind import grid_of
-from twinlake.kinds.windows import Windows, window_range
+from twinlake.kinds.windows import ALL, Windows, window_range
 from twinlake.lake.catalog.certificates import Certificate, Work
 from twinlake.lake.catalog.disputed import disputed
 from twinlake.lake.catalog.failing_record import REMEDY
@@ -203,6 +203,9 @@ def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin) -> Scope | None:
     last = certificates.base(version.table, version.name, work)
 
     def changed(since: Certificate) -> Windows:
+        if isinstance(opened, MaintainedVersion) and (start := opened.log.start):
+            if since.position[opened.topic] < start.batch:
+                return ALL  # which windows the records since were in is not known any more
         windows = gained(opened, since.position, pin.position)
         return windows | rewritten(opened, since.delta_version, pin) if work == "verify" else windows
 

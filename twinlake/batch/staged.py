@@ -47,7 +47,7 @@ class Staged:
         from pyspark.sql import functions as F
 
         feed = self.feed
-        batch = feed.definition.partial(feed.log.rows(0, closed.pin.position[feed.topic]), windows)
+        batch = feed.computed(closed.pin.position[feed.topic], windows)
         cases = (f"WHEN {within(feed, part)} THEN {number}" for number, part in enumerate(parts[1:], start=1))
         chunk = f"CASE {' '.join(cases)} ELSE 0 END" if len(parts) > 1 else "0"
         chunked = batch.withColumn(CHUNK, F.expr(chunk)).sortWithinPartitions(CHUNK, *feed.order)

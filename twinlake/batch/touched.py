@@ -35,7 +35,7 @@ _SAME_ROWS = ("close", "merge")
 
 def is_readable(opened: Readable, pin: Pin) -> bool:
     """Whether all that the pin names is still there: of every version that it is made of, the commits up to
-    its own and the files that they tell of. A log is never cleaned up.
+    its own and the files that they tell of. Of a log that a view reads, nothing is deleted.
 
     A lake that was restored and has gone on has other commits by the same numbers: those are not the pin's.
     """

@@ -51,7 +51,7 @@ def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = W
         return certificate.with_outcome(_readable(opened, pin))
     stored, outcome = opened.rows(pin.delta_version), NOTHING
     if scope.windows.ranges:
-        batch = opened.definition.partial(opened.log.rows(0, pin.position[opened.topic]), scope.windows)
+        batch = opened.computed(pin.position[opened.topic], scope.windows)
         outcome = compare(opened, stored.where(within(opened, scope.windows)), batch)
     evidence = counted(stored)
     if scope.base and outcome.equal:

@@ -19,7 +19,7 @@ from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.waiting import holding
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
-from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, Readable
+from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, Readable, feeds
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.catalog.witnessed import Witnessed
 from twinlake.lake.delta.delta import relation_sql
@@ -94,6 +94,8 @@ def _asked(opened: Opened, pin: Pin, run: Run, folder: Path) -> Answer:
 
 def _answer(opened: Opened, pin: Pin, folder: Path, is_stopped: Callable[[], bool]) -> Answer:
     asked, end = question(opened, pin, folder), time.monotonic() + LIMITS.seconds
+    if why := _deleted(opened):  # asked once the files are named: what is deleted from now on is read still
+        return Answer(table=opened.version.table, verdict=NOT_WITNESSED, why=why)
     answer = witness(asked, LIMITS, is_stopped=is_stopped)
     if answer.refused and isinstance(opened, MaintainedVersion):
         stepped = _stepped(opened, pin)
@@ -103,6 +105,18 @@ def _answer(opened: Opened, pin: Pin, folder: Path, is_stopped: Callable[[], boo
             left = replace(LIMITS, seconds=max(end - time.monotonic(), 1.0))
             return witness(asked, left, is_stopped=is_stopped)
     return answer
+
+
+def _deleted(opened: Opened) -> str:
+    """Why the engine cannot know what the version has counted; empty where its records are there."""
+    counted = [opened] if isinstance(opened, MaintainedVersion) else []
+    if isinstance(opened, LogView) and opened.definition.reads_states:
+        counted = feeds(opened)
+    for feed in counted:
+        start = feed.log.start
+        if start is not None and start.states_of(feed.version) is not None:
+            return f"retention has deleted the records of topic {feed.topic} up to batch {start.batch}"
+    return ""
 
 
 def _stepped(opened: MaintainedVersion, pin: Pin) -> DataFrame | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
 from twinlake.batch.witnessing import IN_A_STORE, LIMITS, one_at_a_time
+from twinlake.kinds.windows import micros
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.log import contracts
 from twinlake.lake.log.log import Log
+from twinlake.lake.log.log_clock import moment_sql
 from twinlake.lake.open_lake import OpenLake
 from twinlake.topics.contract import JSON
 from twinlake.topics.registry import Registry
 from twinlake.witness.answer import FAILED, LONGEST, NOT_WITNESSED
 from twinlake.witness.child import Ended, ask
-from twinlake.witness.ingest.question import TopicAnswer, TopicQuestion
+from twinlake.witness.ingest.question import Era, TopicAnswer, TopicQuestion
 from twinlake.witness.refused import one_line
 
 SAMPLE = 1_000
@@ -72,17 +75,39 @@ def _answer(lake: OpenLake, topic: str, end: int, run: Run) -> TopicAnswer:
 
 def question(log: Log, schemas: dict[int, dict[str, Any]], end: int, seed: int) -> TopicQuestion:
     """All that the witness may know, of the log up to the batch `end`."""
+    files = log.data_files()  # first: what is deleted from now on is read
     return TopicQuestion(
         topic=log.topic.name,
-        eras=contracts.eras(log.lake, log.topic.name),
+        eras=eras_since(contracts.eras(log.lake, log.topic.name), _last_undecidable(log)),
         schemas={str(number): avro for number, avro in schemas.items()},
-        files=log.data_files(),
+        files=files,
         position=end,
         event=log.event(),
         met={number: tuple(names) for number, names in log.met().items()},
         seed=seed,
         size=SAMPLE,
     )
+
+
+def eras_since(eras: Sequence[Era], batch: int) -> tuple[Era, ...]:
+    """Those of batches after this one, the first of them from there on."""
+    begun = [index for index, era in enumerate(eras) if era.after <= batch]
+    if not begun:
+        return tuple(eras)
+    return (replace(eras[begun[-1]], after=batch), *eras[begun[-1] + 1 :])
+
+
+def _last_undecidable(log: Log) -> int:
+    """The last batch of which nobody can tell any more which of its records were duplicates: records that
+    retention has deleted may be the first ones of their ids."""
+    start, window = log.start, log.topic.contract.unique_within
+    if start is None:
+        return 0
+    if window is None:
+        return start.batch
+    until = moment_sql(start.until + micros(window))
+    found = log.all(start.batch, log.end()).where(f"timestamp <= {until}").selectExpr("max(batch) AS last")
+    return int(found.collect()[0]["last"] or start.batch)
 
 
 def _schemas(lake: OpenLake, log: Log) -> dict[int, dict[str, Any]]:

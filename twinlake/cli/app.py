@@ -15,7 +15,8 @@ from twinlake.base.version import VERSION
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "services": ("up", "down", "status", "logs", "reset"), "doctor": ("doctor",), "produce": ("produce",),
-    "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "maintain"), "jobs": ("jobs",),
+    "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "expire", "maintain"),
+    "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),

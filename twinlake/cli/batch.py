@@ -1,4 +1,4 @@
-"""`twinlake rebuild`, `verify` and `maintain`: ask the lake server and follow the job."""
+"""`twinlake rebuild`, `verify`, `expire` and `maintain`: ask the lake server and follow the job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
 from twinlake.cli.output import print_json, say
 from twinlake.server import outcomes
-from twinlake.server.job_models import MaintainParams, RebuildParams, VerifyParams
+from twinlake.server.job_models import ExpireParams, MaintainParams, RebuildParams, VerifyParams
 
 SHOWN = 10
 
@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of the batch layer."""
     app.command("rebuild")(rebuild_command)
     app.command("verify")(verify_command)
+    app.command("expire")(expire_command)
     app.command("maintain")(maintain_command)
 
 
@@ -30,6 +31,18 @@ def rebuild_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) 
 @asking(VerifyParams, arguments=("table",), without=("from", "to"))
 def verify_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     _certify("verify", asked, key, as_json)
+
+
+@asking(ExpireParams)
+def expire_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
+    client = lake_client()
+    job = follow(client, client.submit("expire", asked, key))
+    result = job.succeeded()
+    if as_json:
+        print_json({"job": job.id, "state": job.state, **result})
+        return
+    for line in outcomes.expired(result):
+        say(line)
 
 
 @asking(MaintainParams, arguments=("table",))

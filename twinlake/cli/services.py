@@ -319,6 +319,9 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
             say(f"  {one['why']}")
             say(f"  {one['remedy']}")
             say("")
+        if gone := topic.get("deleted"):
+            deleted = f"retention has deleted {gone['rows']:,} records, up to {gone['until']}"
+            say(f"{topic['name']}: {deleted}; the rows of tables stay")
         for one in topic.get("lost", ()):
             lost = f"epoch {one['epoch']} partition {one['partition']} offsets {one['from']} to {one['to']}"
             say(f"{topic['name']}: Kafka had lost {lost} before they were read; that was accepted")

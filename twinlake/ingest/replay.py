@@ -34,6 +34,7 @@ from twinlake.ingest.writers import Writers
 from twinlake.kinds.windows import micros
 from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import REPLAY, Log
+from twinlake.lake.log.log_clock import moment_sql
 from twinlake.lake.log.quarantine import listed_sql, refuse_unknown
 from twinlake.spark.prepared_plan import ArrowFile, computed
 from twinlake.topics.topic import Topic
@@ -142,7 +143,7 @@ class _Replay:
     def done(self) -> Replayed:
         with self._ingest.paused(self._run) as end:
             self._writers = self._ingest.writers()
-        listed = computed(self._ingest.spark.sql(listed_sql(relation_sql(self._log.path), self._reasons)))
+        listed = computed(self._ingest.spark.sql(self._listed_sql()))
         verdicts: Counter[str] = Counter()
         batches: list[int] = []
         judged = 0
@@ -158,6 +159,13 @@ class _Replay:
             replayed=verdicts.total(), verdicts={name: verdicts[name] for name in VERDICTS},
             batches=tuple(batches),
         )  # fmt: skip
+
+    def _listed_sql(self) -> str:
+        """Without records of which nobody can tell any more whether they are duplicates: retention has
+        deleted records that may have had their ids. They stay in quarantine."""
+        start = self._log.start
+        since = moment_sql(start.until + self._window) if start and self._window else ""
+        return listed_sql(relation_sql(self._log.path), self._reasons, since)
 
     def _judge(self, part: Part, listed_at: LogEnd) -> tuple[int, Counter[str]] | None:
         """The batch of the part's copies and their verdicts; None where every verdict stays."""

@@ -112,6 +112,8 @@ class RunningIngest(Protocol):
 
     error: TwinlakeError | None
     """Why it does not run."""
+    replaying: threading.Lock
+    """Held by the topic's one replay, and by whoever deletes what a replay asks for."""
 
     def broker_ends(self) -> dict[int, int]:
         """The offset after the last committed record of each partition, asked of the broker."""

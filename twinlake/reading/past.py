@@ -8,7 +8,7 @@ from datetime import datetime
 
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.location import Location
-from twinlake.base.times import format_moment, parse_moment
+from twinlake.base.times import format_moment, from_micros, parse_moment
 from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.release_log import Release, releases
 from twinlake.lake.catalog.version import Version, load, version_file
@@ -60,6 +60,16 @@ def position_of(
 ) -> dict[str, int]:  # fmt: skip
     """By topic of these, where the moment is: of a release where it was superseded, of the live one where
     these tables are now. UsageError for a topic that the moment does not tell, and for an empty log."""
+    found = _positions(lake, asked, release, tables, logs, now)
+    for topic, batch in found.items():
+        _refuse_deleted(asked, logs[topic], batch)
+    return found
+
+
+def _positions(
+    lake: Location, asked: AsOf, release: Release, tables: Sequence[Version], logs: Mapping[str, Log],
+    now: datetime,
+) -> dict[str, int]:  # fmt: skip
     if asked.time is not None:
         return {topic: position_at(log, asked.time, now) for topic, log in logs.items()}
     if asked.position:
@@ -70,6 +80,17 @@ def position_of(
     found, then = greatest(successor.positions.values()), parse_moment(successor.created_at)
     # of a topic that no table of it has read, the release tells the time alone
     return {topic: found.get(topic) or position_at(log, then, now) for topic, log in logs.items()}
+
+
+def _refuse_deleted(asked: AsOf, log: Log, batch: int) -> None:
+    start = log.start
+    if start is not None and batch < start.batch:
+        topic, until = log.topic.name, format_moment(from_micros(start.until))
+        raise UsageError(
+            f"the log of {topic} does not reach back to {asked.text}",
+            f"retention has deleted its records up to {until}, batch {start.batch}",
+            f"name a later point in time, like position:{topic}={log.end()}",
+        )
 
 
 def greatest(positions: Iterable[Mapping[str, int]]) -> dict[str, int]:

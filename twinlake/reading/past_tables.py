@@ -22,13 +22,20 @@ from twinlake.base.times import Clock, utc_now
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.lake import formats
-from twinlake.lake.catalog.maintained_version import read_by, view_clock_at
+from twinlake.lake.catalog.maintained_version import (
+    read_by,
+    refuse_without_history,
+    view_clock_at,
+    with_kept,
+)
 from twinlake.lake.catalog.version import Pin, Version, load, version_file
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.delta.table_state import TableState
 from twinlake.lake.log import active_topics, topic_views
+from twinlake.lake.log.clock_fold import LogClock
 from twinlake.lake.log.log import Log
-from twinlake.lake.log.log_clock import LogClock, clock_at
+from twinlake.lake.log.log_clock import clock_at
+from twinlake.lake.log.log_start import LogStart
 from twinlake.reading import views
 from twinlake.reading.as_of import AsOf, parse_as_of
 from twinlake.reading.live import LiveTables, actions
@@ -105,8 +112,11 @@ class PastTables:
         topics = sorted({*of_logs, *(topic for version in versions for topic in version.topics)})
         known = {topic: active_topics.active_topic(self._lake, topic) for topic in topics}
         logs = {name: Log(self._spark, self._lake, topic) for name, topic in known.items()}
+        starts = {name: log.started() for name, log in logs.items()}
         past = Past(release=release, position=position_of(self._lake, asked, release, versions, logs, now))
-        made = PastTexts(tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs)
+        made = PastTexts(
+            tables=self, past=past, logs=logs, versions=versions, of_logs=of_logs, starts=starts
+        )  # fmt: skip
         with self._lock:
             self._making.append(made.schema)
         try:
@@ -122,10 +132,16 @@ class PastTables:
             self._show(made.schema, [*made.views()])
             return made.schema, made.summary
 
-    def computed_sql(self, name: str, definition: StoredKind, log: Log, records: str) -> str:
-        """What follows FROM to read the states that records of the log give, which is there by that name."""
-        rows = self._spark.sql(log.valid_sql(records))
-        self._java.keep(name, definition.partial(rows)._jdf)
+    def computed_sql(
+        self, name: str, version: Version, definition: StoredKind, log: Log, records: str,
+        start: LogStart | None,
+    ) -> str:  # fmt: skip
+        """What follows FROM to read the states that records of the log give, and what is kept of those before
+        its start; it is there by that name."""
+        states = definition.partial(self._spark.sql(log.valid_sql(records)))
+        if start is not None:
+            states = with_kept(version, definition, log, start, states)
+        self._java.keep(name, states._jdf)
         return f"{self._java.FUNCTION}({quote.string(name)})"
 
     def pinned_sql(self, name: str, path: Location, version: int) -> str:
@@ -175,13 +191,16 @@ class PastTexts:
     logs: Mapping[str, Log]
     versions: Sequence[Version]
     of_logs: Sequence[str]
+    starts: Mapping[str, tuple[int, LogStart | None]]
+    """By topic a version of its log's Delta table, and where the log starts by it: read throughout."""
     computed: dict[str, str] = field(default_factory=dict)
     _clocks: dict[str, LogClock] = field(default_factory=dict)
 
     @property
     def schema(self) -> str:
         """Where the views of this moment are; the name tells it."""
-        identity = [str(self.tables.lake), self.past.release.number, self.past.position]
+        starts = {topic: start.number for topic, (_, start) in self.starts.items() if start}
+        identity = [str(self.tables.lake), self.past.release.number, self.past.position, starts]
         return f"as_of_{hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]}"
 
     @property
@@ -235,7 +254,7 @@ class PastTexts:
             sql = definition.view({definition.name: states}, view_clock)
             return Shown(definition=definition, sql=sql, states=states)
         relations = {
-            topic: f"({self._log(version, topic).valid_sql(self._log_sql(topic))})"
+            topic: f"({self._log(version, topic).valid_sql(self._records_sql(version, topic))})"
             for topic in definition.inputs
         }
         for table, one in reads.items():
@@ -257,7 +276,10 @@ class PastTexts:
         why = f"no commit of version {version.name} that ended at {topic} batch {at} is kept"
         self.computed[version.table] = why
         log = self._log(version, topic)
-        return self.tables.computed_sql(f"{name}/log", definition, log, self._log_sql(topic))
+        _, start = self.starts[topic]
+        return self.tables.computed_sql(
+            f"{name}/log", version, definition, log, self._log_sql(topic), start
+        )  # fmt: skip
 
     def _view_clock(self, definition: Kind, version: Version) -> ViewClock:
         """What time says at the moment; not asked for a table that shows nothing of it."""
@@ -280,5 +302,18 @@ class PastTexts:
         """The log as the version reads it."""
         return read_by(version, self.logs)[topic]
 
+    def _records_sql(self, version: Version, topic: str) -> str:
+        """The log for a version whose rows are its records; LostHistoryError for one of before its start."""
+        _, start = self.starts[topic]
+        if start is not None:
+            refuse_without_history(version, topic, start)
+        return self._log_sql(topic)
+
     def _log_sql(self, topic: str) -> str:
-        return self.tables.log_sql(self.logs[topic], self.past.position[topic])
+        at, start = self.starts[topic]
+        log, to = self.logs[topic], self.past.position[topic]
+        if start is None:
+            return self.tables.log_sql(log, to)
+        # what retention deletes meanwhile is read
+        records = self.tables.pinned_sql(f"{self.schema}/log/{topic}", log.path, at)
+        return f"(SELECT * FROM {records} WHERE batch <= {to})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from twinlake.base.as_json import to_json
+from twinlake.base.times import format_moment, from_micros
 from twinlake.lake.catalog.runs import Runs
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
@@ -40,11 +41,15 @@ def history(log: Log) -> History:
     first_at = to_json(min((at for _, at in firsts.values()), default=None))
     late = sorted((*key, offset) for key, (offset, _) in firsts.items() if offset > 0)
     why = "the log holds every record of the topic" + (f" since {first_at}" if first_at else "")
-    if late:
+    start = log.start
+    if start is not None:
+        until = format_moment(from_micros(start.until))
+        why = f"retention has deleted the log's records up to {until}, so that no new logic sees them"
+    elif late:
         gaps = ", ".join(f"partition {partition} from offset {first}" for _, partition, first in late)
         why = f"the log begins later than the topic: {gaps}"
     return History(
-        topic=name, records=rows_in(metadata.get("counts", {})), complete=not late, why=why,
+        topic=name, records=rows_in(metadata.get("counts", {})), complete=not late and start is None, why=why,
         bytes=int(delta.snapshot(log.spark, log.path).sizeInBytes()),
     )  # fmt: skip
 

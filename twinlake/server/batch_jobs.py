@@ -1,4 +1,4 @@
-"""The kinds of jobs about logs and versions: rebuild, verify, maintain, accept, replay."""
+"""The kinds of jobs about logs and versions: rebuild, verify, maintain, expire, accept, replay."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from twinlake.base.job import Failed, Result, Run
 from twinlake.base.waiting import holding
 from twinlake.batch.certify import Asked, Certified, rebuild_version, verify_version
 from twinlake.batch.maintain import Maintained, maintain
+from twinlake.batch.retention import Expiry, expire
 from twinlake.ingest.accept import Accepted, accept, acceptable
 from twinlake.lake.log.quarantine import refuse_unknown
 from twinlake.lake.open_lake import OpenLake, RunningIngest
-from twinlake.server.job_models import AcceptParams, MaintainParams, RebuildParams, ReplayParams, VerifyParams
+from twinlake.server.job_models import (
+    AcceptParams,
+    ExpireParams,
+    MaintainParams,
+    RebuildParams,
+    ReplayParams,
+    VerifyParams,
+)
 from twinlake.server.jobs import JobKind
 
 ACCEPT_WAIT_S = 300.0
@@ -39,6 +47,10 @@ def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Fai
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
     return maintain(lake, params.table, run)
+
+
+def do_expire(lake: OpenLake, params: ExpireParams, run: Run) -> Expiry:
+    return expire(lake, params.topic, run, params.check)
 
 
 def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:
@@ -76,6 +88,7 @@ KINDS = {
     "rebuild": JobKind(params=RebuildParams, handler=do_rebuild),
     "verify": JobKind(params=VerifyParams, handler=do_verify),
     "maintain": JobKind(params=MaintainParams, handler=do_maintain),
+    "expire": JobKind(params=ExpireParams, handler=do_expire),
     "accept": JobKind(params=AcceptParams, handler=do_accept),
     "replay": JobKind(params=PublishedReplayParams, handler=do_replay),
 }

@@ -223,6 +223,13 @@ class PlanParams(Params):
         return self
 
 
+class ExpireParams(Params):
+    """Delete records that are older than the contracts of their topics keep them; rows of tables stay."""
+
+    topic: Name | None = Field(default=None, description="of this topic alone; of all unless given")
+    check: bool = Field(default=False, description="only say what would go; delete nothing")
+
+
 class BuildParams(Params):
     """Build the plan's green versions from the log and certify them; then they are maintained like blue."""
 

@@ -301,7 +301,8 @@ class LakeServer:
     def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
         damage = self._damage_of(name)
         watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
-        return topic_status(name, ingest, damage, watch, lag, paused)
+        start = self._lake.logs[name].known_start if self._lake else None
+        return topic_status(name, ingest, damage, watch, lag, paused, start)
 
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
         name = log.topic.name

@@ -70,7 +70,10 @@ class OpenTopics:
         if not before:
             store_schemas(self._lake, self._logs)
         self._readers.read_by(log)  # before the first batch: who reads by an earlier schema must say so
-        made = self._ingests[name] = self._make_ingest(log)
+        made = self._make_ingest(log)
+        if before:
+            made.replaying = before.replaying  # whoever replays, or deletes, now has that one
+        self._ingests[name] = made
         self._start(name, made)
         journal.info("the topic's files are active", topic=name, contract=topic.contract.version)
 

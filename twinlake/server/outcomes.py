@@ -22,6 +22,8 @@ def outcome(job: Job) -> str:
         return ". ".join(filter(None, said))
     if job.kind == "replay":
         return replayed(job.result)
+    if job.kind == "expire":
+        return ". ".join(expired(job.result))
     if job.kind in ("promote", "rollback") and "release" in job.result:
         return released(job.result)
     return ""
@@ -75,6 +77,27 @@ def replayed(result: Mapping[str, Any]) -> str:
     batches = f"{first}" if first == last else f"{first} to {last}"
     changed = f"{result['replayed']:,} changed, now {became} (log batch {batches})"
     return f"{looked}: {changed}"
+
+
+def expired(result: Mapping[str, Any]) -> list[str]:
+    """What retention has deleted of each topic, or why nothing; a line each."""
+    return [_expired(one) for one in result["topics"]] or ["no contract of a topic says a retention"]
+
+
+def _expired(one: Mapping[str, Any]) -> str:
+    name = f"{one['topic']} (kept for {one['retention']})"
+    if not one["batch"]:
+        return f"{name}: no record is older"
+    old = f"{one['records']:,} records up to {one['until']} (log batch {one['batch']})"
+    if one["needed_by"]:
+        return f"{name}: {old} are older, and stay because of {'; '.join(one['needed_by'])}"
+    tables = f"; rows stay, with the states of {', '.join(one['kept'])}" if one["kept"] else ""
+    if not one["deleted"]:
+        return f"{name}: {old} would be deleted, and {one['bytes'] / 1e6:,.1f} MB freed at least{tables}"
+    return (
+        f"{name}: {old} were deleted; {one['bytes'] / 1e6:,.1f} MB at least are free hours later{tables}. "
+        "New logic does not see them any more"
+    )
 
 
 def released(result: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from twinlake.kinds.kind import grid_of, is_stored
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import load, version_file
+from twinlake.lake.log.log_start import LogStart
 from twinlake.lake.open_lake import RunningIngest
 from twinlake.server.topic_watch import TopicWatch
 from twinlake.topics.verdict import records_in
@@ -53,9 +54,9 @@ def topic_error(
 
 def topic_status(
     name: str, ingest: TopicIngest, damage: TwinlakeError | None, watch: TopicWatch | None,
-    lag: int | None, paused: Paused | None,
+    lag: int | None, paused: Paused | None, start: LogStart | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """`damage` is that of its log."""
+    """`damage` is that of its log, `start` where that starts."""
     end = ingest.log_end
     error = topic_error(ingest, damage, paused)
     return {
@@ -74,6 +75,7 @@ def topic_status(
         "newest": moment(max(end.seen.values(), default=None)),
         "warnings": [one.to_json() for one in watch.warnings] if watch else [],
         "unreadable": ingest.unreadable(),
+        "deleted": start and {"rows": start.rows, "batch": start.batch, "until": moment(start.until)},
         "lost": [
             {"epoch": epoch, "partition": partition, "from": first, "to": to - 1}
             for epoch, gaps in sorted(end.gaps.items())
@@ -90,7 +92,7 @@ def broken_status(name: str, error: TwinlakeError, paused: Paused | None) -> dic
     ))  # fmt: skip
     return {
         "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
-        "warnings": [], "paused": paused.to_json() if paused else None, **unknown,
+        "deleted": None, "warnings": [], "paused": paused.to_json() if paused else None, **unknown,
     }  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def advance(feed: MaintainedVersion, at: Standing, to: int, rows: NewRows | None
     if isinstance(rows, FreshRows) or records - at.records <= SMALL_RECORDS:
         states = _in_memory(feed, at.position, to, rows)
     if states is None:
-        partial = arranged(feed, feed.definition.partial(_read_rows(feed, at.position, to, rows)), at.segment)
+        partial = arranged(feed, _partial(feed, at.position, to, rows), at.segment)
         breakpoints.at(Point.BEFORE_PARTIAL, feed.version.table)
         delta.append(partial, feed.path, feed.table_id, new.step, metadata)
         return new
@@ -163,17 +163,27 @@ def _in_memory(feed: MaintainedVersion, after: int, to: int, rows: NewRows | Non
     try:
         if isinstance(rows, FreshRows):
             return feed.partial_of(rows)
-        read = _read_rows(feed, after, to, rows)
-        return computed(feed.sorted(feed.definition.partial(read.coalesce(1))))
+        return computed(feed.sorted(_partial(feed, after, to, rows, by_one_core=True)))
     except TooLargeError:
         return None
 
 
-def _read_rows(feed: MaintainedVersion, after: int, to: int, rows: NewRows | None) -> DataFrame:
-    """The rows of these batches, read from storage by the schema that the version was made with."""
-    if isinstance(rows, FreshFiles):
-        return feed.log.rows_of(rows.files)
-    return feed.log.rows(after, to)
+def _partial(
+    feed: MaintainedVersion, after: int, to: int, rows: NewRows | None, by_one_core: bool = False
+) -> DataFrame:
+    """The states of these batches' records, read from storage by the schema that the version was made with;
+    where the log starts later, of a version that begins, with what is kept of those before."""
+    at, start = feed.log.started()
+    if start is not None and after < start.batch:
+        if after == 0:
+            return feed.computed(to)
+        raise LostVersionError(
+            "log_started_later",
+            f"{feed.version} is at batch {after}, and the log of {feed.topic} starts after {start.batch}",
+            "retention has deleted the records in between",
+        )
+    read = feed.log.rows_of(rows.files) if isinstance(rows, FreshFiles) else feed.log.rows(after, to, at)
+    return feed.definition.partial(read.coalesce(1) if by_one_core else read)
 
 
 def close(feed: MaintainedVersion, at: Standing) -> Standing:
@@ -209,7 +219,9 @@ def _read(metadata: Mapping[str, Any], topic: str) -> Standing:
 
 
 def cuts(log: Log, after: int, to: int, limit: int = LONG_RECORDS) -> list[int]:
-    """Batch numbers at which to cut (after, to]: each part has at most `limit` records, or is one batch."""
+    """Batch numbers at which to cut (after, to]: each part has at most `limit` records, or is one batch; what
+    the log has lost to retention is no part of its own."""
+    after = max(after, log.start.batch if log.start else 0)
     sizes = log.all(after, to).groupBy("batch").count().collect()
     found: list[int] = []
     held = 0

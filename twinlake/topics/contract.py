@@ -106,6 +106,8 @@ class Contract:
     """One of KEY_FORMATS; None shows no key."""
     change_data: str | None = None
     """The database whose changes the records are, in Debezium's envelopes; None for a topic of events."""
+    retention: timedelta | None = None
+    """How long the lake keeps the topic's records; None for ever. No part of what a row means."""
     unreadable_records: str = QUARANTINE
     """One of UNREADABLE; of change data STOP, unless the contract says otherwise: a change that is left out
     makes wrong rows."""
@@ -126,13 +128,15 @@ class Contract:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` is its exact inverse."""
-        lengths = {name: length and format_duration(length) for name, length in self._durations.items()}
+        durations = {**self._durations, "retention": self.retention}
+        lengths = {name: length and format_duration(length) for name, length in durations.items()}
         rules = [{**vars(rule), "value": _plain(rule.value)} for rule in self.rules]
         return {**asdict(self), **lengths, "rules": rules}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Contract:
-        lengths = {name: stored[name] and parse_duration(stored[name]) for name in _DURATIONS}
+        texts = {name: stored[name] for name in _DURATIONS} | {"retention": stored.get("retention")}
+        lengths = {name: text and parse_duration(text) for name, text in texts.items()}
         columns = tuple(Column(**column) for column in stored["columns"])
         rules = tuple(Rule(**{**rule, "value": _exact(rule["value"])}) for rule in stored["rules"])
         return cls(**{**stored, **lengths, "columns": columns, "rules": rules})

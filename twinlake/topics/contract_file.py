@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from importlib import resources
@@ -14,6 +16,7 @@ import yaml
 from jsonschema import Draft201909Validator
 
 from twinlake.base.errors import ContractError
+from twinlake.base.times import format_duration
 from twinlake.topics import topic_properties
 from twinlake.topics.contract import JSON, Column, Contract, Rule
 from twinlake.topics.contract_column import column_type
@@ -28,6 +31,7 @@ OPTIONS: dict[str, set[str]] = {
     "number": {"minimum", "maximum"},
 }
 """By what a property is, the rules of `logicalTypeOptions` that are enforced."""
+LONGEST = timedelta(days=365 * 1_000)
 UNENFORCED = ("quality", "relationships", "encryptedName")
 NEEDED = ("apiVersion", "kind", "id", "name", "version", "status", "description", "schema")
 """What each of our contracts has; the standard needs some of it."""
@@ -163,7 +167,31 @@ def parse_contract(document: Any, *, name: str, file: str) -> Contract:
         unique=unique, **custom,
     )  # fmt: skip
     topic_properties.refuse_inconsistent(contract, file)
-    return contract
+    return _with_retention(contract, document, file)
+
+
+def _with_retention(contract: Contract, document: dict[str, Any], file: str) -> Contract:
+    seconds, at = read_promise(document, file).retention_s, "slaProperties"
+    if seconds is None:
+        return contract
+    if not contract.is_topic:
+        raise ContractError(
+            file, at, "retention is said of a table, whose rows stay",
+            "say it in the contract of a topic: what tables have counted of its records stays",
+        )  # fmt: skip
+    try:
+        retention = timedelta(seconds=seconds)
+    except OverflowError:
+        retention = LONGEST
+    if retention >= LONGEST:
+        return contract  # for ever
+    within = contract.unique_within
+    if within is not None and retention < within:
+        raise ContractError(
+            file, at, f"retention is shorter than uniqueWithin ({format_duration(within)})",
+            "keep records as long as their ids are asked for, at least",
+        )  # fmt: skip
+    return replace(contract, retention=retention)
 
 
 def _refuse_untyped(document: Any, path: Any, file: str) -> None:

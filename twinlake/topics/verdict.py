@@ -13,6 +13,9 @@ DUPLICATE = "duplicate"
 TOO_LATE = "too_late"
 IGNORED = "ignored"
 """No value, and the contract says that this means nothing: neither counted nor a mistake."""
+EXPIRED = "expired"
+"""Of rows, beside the verdicts: a valid record that came late and is still listed, though retention has taken
+it out of what tables are computed from. It is counted under `valid` for ever."""
 VERDICTS = (VALID, INVALID, DUPLICATE, TOO_LATE, IGNORED)
 """Every record of a log has exactly one of them."""
 LATE = "late"

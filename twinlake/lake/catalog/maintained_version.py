@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from twinlake.base import quote
-from twinlake.base.errors import ChangedTableError, LostVersionError
+from twinlake.base.errors import BusyError, ChangedTableError, LostHistoryError, LostVersionError
 from twinlake.base.location import Location
+from twinlake.base.times import parse_moment
 from twinlake.kinds import evidence
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
+from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.delta import relation_sql
-from twinlake.lake.log import fresh_rows
+from twinlake.lake.log import fresh_rows, log_start
 from twinlake.lake.log.fresh_rows import FreshRows
 from twinlake.lake.log.log import Log, late_after
 from twinlake.lake.log.log_clock import moment_sql
+from twinlake.lake.log.log_start import LogStart
 from twinlake.spark.prepared_plan import Newest, PreparedPlan
 
 if TYPE_CHECKING:
@@ -119,6 +122,10 @@ class MaintainedVersion:
         read = self.spark.read.schema(self.states).parquet(*(str(self.path / name) for name in files))
         return self._kept_merge.plan(None, make).run(read)
 
+    def computed(self, to: int, windows: Windows = ALL) -> DataFrame:
+        """The batch result: the states that the log gives up to batch `to`, as `definition.partial` does."""
+        return states_at(self.version, self.definition, self.log, to, windows)
+
     def sorted(self, states: DataFrame) -> DataFrame:
         """Within each partition, so that files prune."""
         return states.sortWithinPartitions(*self.order)
@@ -160,8 +167,8 @@ class Computed:
     def states_sql(self, pin: Pin) -> Iterator[str]:
         """What follows FROM to read the states that its log gives, inside."""
         relation = f"computed_{uuid4().hex}"
-        states = self.definition.partial(self.log.rows(0, pin.position[self.log.topic.name]))
-        states.createOrReplaceTempView(relation)
+        to = pin.position[self.log.topic.name]
+        states_at(self.version, self.definition, self.log, to).createOrReplaceTempView(relation)
         try:
             yield relation
         finally:
@@ -226,6 +233,58 @@ class LogView:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
         with self.view_sql(pin, scaled) as text:
             return self.spark.sql(text)
+
+
+def states_at(
+    version: Version, definition: StoredKind, log: Log, to: int, windows: Windows = ALL
+) -> DataFrame:
+    """The states, one per key, that the version's definition makes of the log up to batch `to`: of its
+    records, and of what retention has kept of those before its start.
+
+    BusyError for a batch before that: nobody can compute it any more.
+    """
+    at, start = log.started()  # both by one commit, whatever is deleted from now on
+    states = definition.partial(log.rows(0, to, at), windows)
+    if start is None:
+        return states
+    if to < start.batch:
+        raise BusyError(
+            f"{version} cannot be computed up to batch {to} of topic {log.topic.name}",
+            f"retention has deleted the records of its batches up to {start.batch}",
+            "ask again: the position of now is later",
+        )
+    return with_kept(version, definition, log, start, states, windows)
+
+
+def with_kept(
+    version: Version, definition: StoredKind, log: Log, start: LogStart, states: DataFrame,
+    windows: Windows = ALL,
+) -> DataFrame:  # fmt: skip
+    """The states that the log's records give, merged with those that are kept of the records before.
+
+    LostHistoryError for a version of before that nothing is kept of: it was not fed any more.
+    """
+    kept = start.states_of(version)
+    if kept is None:
+        refuse_without_history(version, log.topic.name, start)
+    if kept is None or not kept.files:
+        return states
+    place = log_start.folder(log.path, start.number)
+    rows = log.spark.read.schema(states.schema).parquet(*(str(place / name) for name in kept.files))
+    if grid := definition.cells:
+        rows = rows.where(windows.predicate(grid.column))
+    return definition.merge(rows.unionByName(states))
+
+
+def refuse_without_history(version: Version, topic: str, start: LogStart) -> None:
+    """LostHistoryError for a version that was there before the log's start, and of which nothing is kept."""
+    if parse_moment(version.created_at) < parse_moment(start.made_at):
+        raise LostHistoryError(
+            f"{version} cannot be computed from the log of {topic} any more",
+            f"retention has deleted records up to batch {start.batch}, and kept nothing for this version: "
+            "it was not maintained then",
+            "ask for a version that is, or build it again: it begins with the records that are left",
+        )
 
 
 Opened = MaintainedVersion | LogView

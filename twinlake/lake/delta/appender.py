@@ -63,6 +63,12 @@ class Appender:
             self._forward()
             return self._state.transaction(app_id)
 
+    def moment(self, app_id: str) -> tuple[int, int]:
+        """The table's newest version, and the last committed transaction of `app_id` in it."""
+        with self._lock:
+            self._forward()
+            return self._state.version, self._state.transaction(app_id)
+
     def files(self) -> dict[str, LiveFile]:
         """The live data files by path, as Delta's log writes it."""
         with self._lock:

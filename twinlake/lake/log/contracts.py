@@ -20,7 +20,7 @@ CORRECTION = 1
 """One more with each correction of ingest that gives records of a kind another verdict, or other fields: what
 was validated before stays as it is, and is not held against what is right since."""
 _KEPT = 1_000
-_NOT_MEANT = ("file",)
+_NOT_MEANT = ("file", "retention")
 
 
 def begin(lake: Location, topic: Topic, after: int) -> None:

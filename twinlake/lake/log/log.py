@@ -17,13 +17,14 @@ from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
 from twinlake.lake.delta.data_file import Column
 from twinlake.lake.delta.delta import relation_sql
-from twinlake.lake.log import active_topics, contracts, log_fields
+from twinlake.lake.log import active_topics, contracts, log_fields, log_start
+from twinlake.lake.log.log_start import LogStart
 from twinlake.lake.log.quarantine import latest_sql
 from twinlake.topics import record_id, record_key
 from twinlake.topics.contract import JSON
 from twinlake.topics.earlier import MadeWith, as_of_schema
 from twinlake.topics.spark_type import is_record
-from twinlake.topics.verdict import TOO_LATE, VALID
+from twinlake.topics.verdict import EXPIRED, TOO_LATE, VALID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +61,7 @@ def log_path(lake: Location, topic: str) -> Location:
 
 
 class Log:
-    """The Delta table `<lake>/logs/<topic>`, append only, one commit per batch number."""
+    """The Delta table `<lake>/logs/<topic>`, one commit per batch number; retention alone deletes of it."""
 
     def __init__(self, spark: SparkSession, lake: Location, topic: Topic) -> None:
         self.spark = spark
@@ -74,10 +75,25 @@ class Log:
         """Called with the seconds that a commit by put-if-absent took, and a batch up to its commit."""
         self._appender: Appender | None = None
         self._read: dict[str, str] | None = None
+        self.known_start: LogStart | None = None
+        """Where it started when somebody asked last; an open log has been asked."""
 
     def end(self) -> int:
         """The newest batch number, 0 for an empty log."""
         return int(self.metadata().get("batch", 0))
+
+    @property
+    def start(self) -> LogStart | None:
+        """Where the log starts; None as long as it holds all that it has read."""
+        return self.started()[1]
+
+    def started(self) -> tuple[int, LogStart | None]:
+        """A version of the Delta table, the newest, and where the log starts by it."""
+        version, number = self.appender.moment(log_start.app_id(self.appender.table_id))
+        start = self.known_start  # another thread may ask, and find a later one
+        if number and (start is None or start.number != number):
+            self.known_start = start = log_start.load(self.path, number)
+        return version, start if number else None
 
     def metadata(self, batch: int | None = None) -> dict[str, Any]:
         """The metadata of the newest commit, or of the one that made `batch`; {} where there is none.
@@ -91,7 +107,8 @@ class Log:
         return delta.newest_metadata(self.path, wanted, kept=batch is None) or {}
 
     def records(self, to: int) -> int:
-        """How many rows the batches up to `to` have, copies among them, by the statistics of the log's files.
+        """How many rows the batches up to `to` have, copies among them, by the statistics of the log's files,
+        and those that retention has deleted.
 
         They outlive commits and OPTIMIZE; only files that hold batches on both sides of the end are read.
         """
@@ -107,7 +124,8 @@ class Log:
         held, files = row["whole"] or 0, [str(self.path / unquote(name)) for name in row["cut"]]
         if files:
             held += self.spark.read.schema("batch bigint").parquet(*files).where(f"batch <= {to}").count()
-        return int(held)
+        start = self.start
+        return int(held) + (start.rows if start and to >= start.batch else 0)
 
     @property
     def ddl(self) -> str:
@@ -145,6 +163,7 @@ class Log:
         metadata = self.metadata()
         contracts.begin(self.lake, self.topic, int(metadata.get("batch", 0)))
         self.publish(metadata.get("schemas", {}))  # last: its columns must be there
+        self.started()
         return self.appender.table_id
 
     def publish(self, met: Iterable[int | str]) -> None:
@@ -234,18 +253,19 @@ class Log:
             self._appender = self._read = None  # it would refuse to go on with a table that was altered
         return self.event()
 
-    def all(self, after: int, to: int) -> DataFrame:
-        """Every column of every record of the batches in (after, to]."""
-        found = delta.rows(self.spark, self.path)
+    def all(self, after: int, to: int, at: int | None = None) -> DataFrame:
+        """Every column of every record of the batches in (after, to], at a version of the Delta table."""
+        found = delta.rows(self.spark, self.path, at)
         return found.where(f"batch > {after} AND batch <= {to}")
 
-    def rows(self, after: int, to: int) -> DataFrame:
-        """The rows every definition reads: valid records of the batches in (after, to].
+    def rows(self, after: int, to: int, at: int | None = None) -> DataFrame:
+        """The rows every definition reads: valid records of the batches in (after, to], at a version of the
+        Delta table.
 
         Columns: the newest schema's fields, its defaults applied; _epoch, _partition, _offset, _timestamp,
         _ingested_at (NULL in batches of before the log recorded it).
         """
-        return self._rows(self.all(after, to))
+        return self._rows(self.all(after, to, at))
 
     def no_rows(self) -> DataFrame:
         """The columns of `rows`, and none of them: what expressions are analysed over. Reads nothing."""
@@ -297,7 +317,7 @@ class Log:
         """
         return f"""SELECT {", ".join(self.columns())}, verdict = '{TOO_LATE}' AS `{DISCARDED}`
 FROM {latest_sql(relation)}
-WHERE (verdict = '{VALID}' AND late) OR verdict = '{TOO_LATE}'"""
+WHERE (verdict IN ('{VALID}', '{EXPIRED}') AND late) OR verdict = '{TOO_LATE}'"""
 
     def _rows(self, found: DataFrame) -> DataFrame:
         return found.where(f"verdict = '{VALID}'").selectExpr(*self.columns())

@@ -6,17 +6,15 @@ Commits tell both, and are cleaned up after hours; beyond that the log's rows do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.base.times import EPOCH, format_moment, from_micros
-from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME, advance_watermark
 from twinlake.kinds.kind import UNKNOWN_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.delta import kept_commits
+from twinlake.lake.log.clock_fold import Fold, LogClock
 from twinlake.topics import change_data
 from twinlake.topics.verdict import VALID
 
@@ -27,21 +25,13 @@ CLOCKS_APART = timedelta(minutes=2)
 """The machine that reads a log may be so far behind the one that writes it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogClock:
-    """The watermark and the log's own clocks, in microseconds; None for one that has not come anywhere."""
-
-    watermark: int | None
-    clocks: dict[str, int | None]
-
-
 def clock_at(log: Log, batch: int) -> LogClock:
     """What the commit of that batch says: read from it, or folded from the rows up to it."""
     kept = kept_commits.last_at(log.path, _batch, batch)
     if kept is not None and kept.metadata["batch"] == batch:
         metadata = kept.metadata
         return LogClock(watermark=metadata["watermark"], clocks=dict(metadata.get("clocks", {})))
-    return folded(by_batch(log, batch))
+    return fold_at(log, batch).clock
 
 
 def position_at(log: Log, moment: datetime, now: datetime) -> int:
@@ -60,10 +50,17 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
         )
         .collect()
     )
-    topic, text = log.topic.name, format_moment(moment)
+    topic, text, start = log.topic.name, format_moment(moment), log.start
     if found["ahead"] is not None and micros(moment - EPOCH) > (found["sure"] or 0):
         why = f"its batches from {found['ahead']} on were added by a clock that is ahead of this one"
         remedy = f"name a position, like position:{topic}={log.end()}"
+        raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
+    if start and start.clock.ingested is not None and micros(moment - EPOCH) >= start.clock.ingested:
+        return max(found["last"] or 0, start.batch)
+    if start:
+        until = format_moment(from_micros(start.until))
+        why = f"retention has deleted its records up to {until}, batch {start.batch}"
+        remedy = f"name a later point in time, like position:{topic}={log.end()}"
         raise UsageError(f"the log of {topic} does not reach back to {text}", why, remedy)
     if found["last"] is not None:
         return int(found["last"])
@@ -78,39 +75,18 @@ def position_at(log: Log, moment: datetime, now: datetime) -> int:
     raise UsageError(f"the log of {topic} was empty at {text}", why, remedy)
 
 
-def folded(rows: Iterable[Mapping[str, Any]]) -> LogClock:
-    """The clocks after rows of `by_batch`, as the commits had them batch by batch.
-
-    The log's commits alone say that a topic was accepted again before the first record of the new epoch: a
-    replay of older records in between counts here as one before it.
-    """
-    epoch, watermark, appended, ingested = 0, None, None, None
-    seen: dict[int, int] = {}
-    event_times: dict[int, int] = {}
-    counted: dict[int, int] = {}
-    for _, parts in groupby(rows, lambda row: row["batch"]):
-        batch = list(parts)
-        read = [row for row in batch if row["seen"] is not None]  # copies say nothing of Kafka's clock
-        if read and read[0]["epoch"] != epoch:
-            epoch, seen, event_times, counted = read[0]["epoch"], {}, {}, {}
-        seen |= {row["partition"]: row["seen"] for row in read}
-        for row in batch:
-            if row["epoch"] == epoch and (time := row["event_time"]) is not None:
-                partition, at = row["partition"], row["counted"]
-                event_times[partition] = max(time, event_times.get(partition, time))
-                # copies count as if they had been valid at first
-                counted[partition] = at if row["seen"] is not None else max(at, counted.get(partition, at))
-        watermark = advance_watermark(watermark, counted, event_times)
-        if read:
-            appended = advance_watermark(appended, seen, seen)
-        ingested = max((row["ingested"] for row in batch if row["ingested"] is not None), default=ingested)
-    return LogClock(watermark=watermark, clocks={LOG_APPEND_TIME: appended, PROCESSING_TIME: ingested})
+def fold_at(log: Log, batch: int) -> Fold:
+    """What the log's rows up to that batch say, and what retention has kept of those before its start."""
+    at, start = log.started()
+    if start is None:
+        return Fold().take(by_batch(log, 0, batch, at))
+    return start.fold().take(by_batch(log, start.batch, batch, at))
 
 
-def by_batch(log: Log, to: int) -> Iterable[Mapping[str, Any]]:
+def by_batch(log: Log, after: int, to: int, at: int | None = None) -> Iterable[Mapping[str, Any]]:
     """In order, per batch, epoch and partition what `LogEnd.after` and `judged_again` take of its records."""
     counted = f"verdict = '{VALID}' AND event_time <= timestamp"
-    clocks = log.all(0, to).selectExpr(
+    clocks = log.all(after, to, at).selectExpr(
         "batch", "epoch", "partition", "timestamp", "verdict", "ingested_at",
         "coalesce(replay, false) AS copy", f"{_event_time(log)} AS event_time",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from twinlake.base import quote
 from twinlake.base.errors import UsageError
-from twinlake.topics.verdict import ALREADY_SEEN, IGNORED, INVALID, REASONS, TOO_LATE, VALID
+from twinlake.topics.verdict import ALREADY_SEEN, EXPIRED, IGNORED, INVALID, REASONS, TOO_LATE, VALID
 
 JUDGED_AGAIN = (INVALID, TOO_LATE)
 """The verdicts that a replay may change: a duplicate stays one, whatever the contract says."""
@@ -30,10 +30,11 @@ def quarantine_sql(relation: str, texts: Mapping[str, str] = NOTHING) -> str:
     return f"SELECT {', '.join(columns)} {_latest(relation)}"
 
 
-def listed_sql(relation: str, reasons: Collection[str] = ()) -> str:
+def listed_sql(relation: str, reasons: Collection[str] = (), since: str = "") -> str:
     """The record ids of the records there that a replay judges, the batch of their latest verdict, and how
-    many bytes they have."""
+    many bytes they have; those of Kafka's time `since`, SQL of a moment, where one is given."""
     of = "" if not reasons else f" AND {reason_sql(reasons, 'l.reasons')}"
+    of += f" AND l.timestamp > {since}" if since else ""
     verdicts = ", ".join(map(quote.string, JUDGED_AGAIN))
     size = "coalesce(length(l.key), 0) + coalesce(length(l.value), 0) AS bytes"
     shown = _of_l("epoch, partition, offset, batch")
@@ -85,4 +86,4 @@ def _of_l(columns: str) -> str:
 
 
 def _latest(relation: str) -> str:
-    return f"FROM {latest_sql(relation)}\nWHERE l.verdict NOT IN ('{VALID}', '{IGNORED}')"
+    return f"FROM {latest_sql(relation)}\nWHERE l.verdict NOT IN ('{VALID}', '{IGNORED}', '{EXPIRED}')"
