@@ -16,8 +16,8 @@ from tests.history import LATEST, SALES
 from tests.world import World
 from twinlake.batch import touched as module
 from twinlake.batch.diff import Side, changes
-from twinlake.batch.pinned import exact_side
-from twinlake.batch.touched import is_readable, only, touched
+from twinlake.batch.pinned import exact_side, only
+from twinlake.batch.touched import is_readable, touched
 from twinlake.kinds.clock import PROCESSING_TIME
 from twinlake.kinds.kind import StoredKind
 from twinlake.lake.catalog.version import Pin

@@ -90,13 +90,14 @@ class WrittenIngest:
         ]  # fmt: skip
         self._records += len(rows)
         self._counts[verdict] += len(rows)
-        watermark = max(one["ordered_at"] for one in records)
+        newest = int(max(one["ordered_at"] for one in records).timestamp() * 1_000_000)
+        watermark = max(newest, self._log.metadata().get("watermark") or newest)
         metadata = {
             "kind": "batch", "batch": batch, "epoch": 0, "records": len(rows), "schemas": {"1": list(EVENT)},
             "schema_hashes": {},
             "topic_id": "", "topics": {}, "ends": {"0": {"0": self._records}}, "seen": {},
             "event_times": {},
-            "watermark": int(watermark.timestamp() * 1_000_000),
+            "watermark": watermark,
             "counts": {name: self._counts[name] for name in (*VERDICTS, LATE)},
         }  # fmt: skip
         written = self._log.spark.createDataFrame(rows, self._log.ddl)

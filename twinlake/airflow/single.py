@@ -58,7 +58,7 @@ def maintain() -> None:
 
     @lake_task
     def expire() -> dict[str, Any]:
-        """Delete records that are older than the contracts of their topics keep them; rows of tables stay."""
+        """Delete records older than contracts keep them, and windows that tables show no more."""
         return run_job("expire", {})
 
     @lake_task

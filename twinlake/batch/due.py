@@ -21,6 +21,8 @@ from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
 
 WHOLE_EVERY = timedelta(hours=24)
+RETENTION = "retention"
+"""The kind of a commit that deletes states of windows that are shown no more (`batch/ended.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +86,15 @@ def gained(opened: Opened, since: Mapping[str, int], to: Mapping[str, int]) -> W
 def rewritten(opened: Opened, since: int | None, to: Pin) -> Windows:
     """The windows that rebuilds have replaced after a Delta version, up to the pin.
 
-    All of them where commits are gone that would tell; none for a view kind, which has no rows.
+    All of them where commits are gone that would tell, and where its own retention has deleted states: what
+    all rows had counted says nothing any more. None for a view kind, which has no rows.
     """
     windows = Windows(())
     if not isinstance(opened, MaintainedVersion) or since is None or to.delta_version is None:
         return windows
     for version in range(since + 1, to.delta_version + 1):
         made = delta.commit(opened.path, version)
-        if made is None:
+        if made is None or made.metadata.get("kind") == RETENTION:
             return ALL
         if made.metadata.get("kind") == "rebuild":
             windows |= Windows.from_json(made.metadata["windows"])

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from twinlake.base import quote
 from twinlake.batch.diff import Side
 from twinlake.kinds.equality import scale_of
 from twinlake.lake.catalog.maintained_version import LogView, Readable, as_computed
 from twinlake.lake.catalog.version import Pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def side(opened: Readable, pin: Pin) -> Side:
@@ -22,6 +30,20 @@ def exact_side(opened: Readable, pin: Pin) -> Side:
     where many differences that each are forgiven would add up.
     """
     return Side(rows=opened.view(pin).select(*opened.definition.timeless))
+
+
+def only(side: Side, keys: DataFrame) -> Side:
+    """The rows of a side that have one of these keys; NULL is one, too."""
+    from pyspark.sql import functions as F
+
+    named = keys.toDF(*(f"touched_{index}" for index in range(len(keys.columns))))
+    on = reduce(
+        and_,
+        (F.col(quote.name(key)).eqNullSafe(F.col(name))
+         for key, name in zip(keys.columns, named.columns, strict=True)),
+    )  # fmt: skip
+    # with the hint Spark takes the join down below the grouping, so that no other group is merged
+    return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
 
 
 def computed_at(opened: Readable, at: Pin) -> tuple[Readable, Pin]:

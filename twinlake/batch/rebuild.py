@@ -77,11 +77,11 @@ def rebuild(
     attempt = Attempt(staging / "attempt.json", run.id, feed, closed, wanted)
     closed = attempt.closed
     staged = Staged(feed, staging / "computed")
-    scope = attempt.scope
-    if scope is None:
+    scope = attempt.scope or (Scope(windows=asked) if isinstance(asked, Windows) else asked(closed))
+    shown = scope.windows.since(feed.shown(closed.pin))
+    if attempt.scope is None:
         staged.drop()
-        scope = Scope(windows=asked) if isinstance(asked, Windows) else asked(closed)
-        attempt.cut(scope, chunks(feed, closed, scope.windows, chunk_records))
+        attempt.cut(scope, chunks(feed, closed, shown, chunk_records))
     parts = attempt.parts
     run.check_cancelled()
     pin = replace(closed.pin, segment=closed.through)
@@ -92,7 +92,7 @@ def rebuild(
     if not all(attempt.done(part) for part in parts):
         run.progress(0, len(parts), "chunks", f"computing {scope.windows.words}", span=begun)
         if not staged.take_over(attempt.files):
-            attempt.computed(staged.compute(closed, scope.windows, parts))
+            attempt.computed(staged.compute(closed, shown, parts))
     for number, part in enumerate(parts):
         run.check_cancelled()
         if attempt.done(part):
@@ -194,7 +194,7 @@ def replace_closed(
     }
     into = {SEGMENT: str(closed.through)}
     for left in reversed(range(REPLACE_TRIES)):
-        whole, partly = _replaced(feed, closed, windows)
+        whole, partly = files_within(feed, closed, windows)
         files = [*staged.files(number), *staged.beside(partly, windows)]
         added, removed = feed.appender.adopt(files, into), [*whole, *partly]
         try:
@@ -210,7 +210,7 @@ def replace_closed(
     raise AssertionError("the last try returns or raises")
 
 
-def _replaced(
+def files_within(
     feed: MaintainedVersion, closed: Closed, windows: Windows
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The live files of closed segments that have rows of these windows only, and those that may have others

@@ -1,4 +1,5 @@
-"""Retention: deletes a log's records that are older than its contract says, and changes no row by it.
+"""Retention: deletes a log's records that are older than its contract says, and changes no row by it; and of
+tables with a retention of their own, what they show no more (`batch/ended.py`).
 
 What living versions have counted of them is computed once more, from the log, and kept beside it; one commit
 deletes the records and says so (`lake/log/log_start.py`). What is in quarantine, and what views list as late,
@@ -7,7 +8,7 @@ stays. A table that reads the records themselves needs them: then nothing is del
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -24,10 +25,12 @@ from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.times import EPOCH, format_duration, format_moment, from_micros
 from twinlake.base.waiting import holding
+from twinlake.batch.ended import Ended, expire_table, with_retention
 from twinlake.batch.merge import files_for
 from twinlake.kinds.clock import LOG_APPEND_TIME
 from twinlake.kinds.windows import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
+from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.table_state import LiveFile
 from twinlake.lake.log import log_start
 from twinlake.lake.log.log import Log
@@ -68,35 +71,52 @@ class Expired:
 @dataclass(frozen=True, kw_only=True)
 class Expiry:
     topics: tuple[Expired, ...]
+    tables: tuple[Ended, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"topics": [
+        topics = [
             {**asdict(one), "kept": list(one.kept), "needed_by": list(one.needed_by)} for one in self.topics
-        ]}  # fmt: skip
+        ]
+        return {"topics": topics, "tables": [asdict(one) for one in self.tables]}
 
 
-def expire(lake: OpenLake, topic: str | None, run: Run, only_check: bool = False) -> Expiry:
-    """Of the topic, or of all whose contracts say a retention; with `only_check` nothing is deleted.
+def expire(
+    lake: OpenLake, topic: str | None, run: Run, only_check: bool = False, table: str | None = None
+) -> Expiry:
+    """Of the topic or table; of all that have a retention where neither is named.
 
-    NotFoundError for a topic that is not there. An error of one topic is raised once the others are done.
-    Killed anywhere, it is as it was, or done.
+    With `only_check` nothing is deleted. NotFoundError for a name that is not there. An error of one is
+    raised once the others are done. Killed anywhere, it is as it was, or done.
     """
-    active = lake.topics.active()
-    if topic is not None and topic not in active:
-        known = ", ".join(sorted(active))
-        raise NotFoundError(f"there is no topic {topic!r}", f"known: {known}", "check the name")
-    asked = [name for name in sorted(active) if topic in (None, name) and active[name].contract.retention]
-    found, failed = list[Expired](), list[TwinlakeError]()
-    for number, name in enumerate(asked):
+    active, tables = lake.topics.active(), {one.table for one in lake.versions.living()}
+    _refuse_unknown("topic", topic, active)
+    _refuse_unknown("table", table, tables)
+    # tables first: what they show no more need not be kept beside a log
+    asked = [("table", name) for name in with_retention(lake) if topic is None and table in (None, name)]
+    asked += [
+        ("topic", name) for name in sorted(active)
+        if table is None and topic in (None, name) and active[name].contract.retention
+    ]  # fmt: skip
+    ended, found, failed = list[Ended](), list[Expired](), list[TwinlakeError]()
+    for number, (what, name) in enumerate(asked):
         run.check_cancelled()
-        run.progress(number, len(asked), "topics", f"looking at {name}", span=1)
+        run.progress(number, len(asked), "topics and tables", f"looking at {what} {name}", span=1)
         try:
-            found.append(_expire(lake, name, run, only_check))
+            if what == "table":
+                ended += expire_table(lake, name, run, only_check)
+            else:
+                found.append(_expire(lake, name, run, only_check))
         except TwinlakeError as error:
             failed.append(error)
     if failed:
         raise failed[0]
-    return Expiry(topics=tuple(found))
+    return Expiry(topics=tuple(found), tables=tuple(ended))
+
+
+def _refuse_unknown(what: str, name: str | None, known: Collection[str]) -> None:
+    if name is not None and name not in known:
+        why = f"known: {', '.join(sorted(known)) or 'none'}"
+        raise NotFoundError(f"there is no {what} {name!r}", why, "check the name")
 
 
 def _expire(lake: OpenLake, name: str, run: Run, only_check: bool) -> Expired:
@@ -253,7 +273,12 @@ def _keep(feed: MaintainedVersion, batch: int, folder: Location) -> KeptStates:
     """The version's states at the batch, as the log gives them, below the folder."""
     version = feed.version
     place = f"{version.table}/{version.name}"
-    states = feed.sorted(feed.computed(batch))
+    at, topic = feed.log.metadata(batch), feed.topic
+    pin = Pin(
+        version=version, position={topic: batch}, watermarks={topic: at.get("watermark")},
+        clocks={topic: at.get("clocks", {})},
+    )  # fmt: skip
+    states = feed.sorted(feed.computed(batch, feed.shown(pin)))
     states.write.parquet(str(folder / version.table / version.name))
     names = sorted(store.names(folder / version.table / version.name))
     return KeptStates(

@@ -6,8 +6,6 @@ Only steps change what a view shows. A merge, and a rebuild that was equal, put 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
@@ -15,7 +13,8 @@ from deltalake.exceptions import DeltaError
 
 from twinlake.base import quote
 from twinlake.base.location import Location
-from twinlake.batch.diff import Side
+from twinlake.batch.verify import within
+from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Readable
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta import delta
@@ -72,7 +71,7 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
 
     None where the files do not tell: the table is not kept by such columns, a commit between the pins or a
     step's file is cleaned up, or one of the commits is not a step and changes rows all the same: a repair.
-    None as well of more than MOST_VALUES.
+    None as well of more than MOST_VALUES. Rows of windows that have ended meanwhile are among them.
     """
     by = feed.definition.by
     if not by or not set(by) <= set(feed.state_types):
@@ -82,22 +81,20 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
         return None
     read = feed.spark.read.schema(feed.states)
     rows = read.parquet(*map(str, files)) if files else feed.rows().limit(0)
-    found = rows.select(*map(quote.name, by)).distinct()
-    return None if _rows(files) > MOST_VALUES and found.count() > MOST_VALUES else found
+    found = rows.select(*map(quote.name, by))
+    ended = feed.shown(old) != feed.shown(new)
+    if ended:
+        found = found.union(_ended(feed, old, new).select(*map(quote.name, by)))
+    found = found.distinct()
+    return None if (ended or _rows(files) > MOST_VALUES) and found.count() > MOST_VALUES else found
 
 
-def only(side: Side, keys: DataFrame) -> Side:
-    """The rows of a side that have one of these keys; NULL is one, too."""
-    from pyspark.sql import functions as F
-
-    named = keys.toDF(*(f"touched_{index}" for index in range(len(keys.columns))))
-    on = reduce(
-        and_,
-        (F.col(quote.name(key)).eqNullSafe(F.col(name))
-         for key, name in zip(keys.columns, named.columns, strict=True)),
+def _ended(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame:
+    """The states at the old pin of windows that were shown there, and no longer are at the new one."""
+    (before,), (after,) = feed.shown(old).ranges, feed.shown(new).ranges
+    return feed.rows(old.delta_version).where(
+        within(feed, Windows.between(before.start, after.start))
     )  # fmt: skip
-    # with the hint Spark takes the join down below the grouping, so that no other group is merged
-    return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
 
 
 def _files(feed: MaintainedVersion, old: Pin, new: Pin) -> list[Location] | None:

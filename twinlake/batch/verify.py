@@ -50,9 +50,10 @@ def verify(opened: Opened, pin: Pin, run: Run, created_at: str, scope: Scope = W
     if isinstance(opened, LogView):
         return certificate.with_outcome(_readable(opened, pin))
     stored, outcome = opened.rows(pin.delta_version), NOTHING
-    if scope.windows.ranges:
-        batch = opened.computed(pin.position[opened.topic], scope.windows)
-        outcome = compare(opened, stored.where(within(opened, scope.windows)), batch)
+    windows = scope.windows.since(opened.shown(pin))
+    if windows.ranges:
+        batch = opened.computed(pin.position[opened.topic], windows)
+        outcome = compare(opened, stored.where(within(opened, windows)), batch)
     evidence = counted(stored)
     if scope.base and outcome.equal:
         outcome += _elsewhere(opened, pin, scope.base, evidence)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from twinlake.base.errors import TwinlakeError
 from twinlake.batch.diff import Side, changes
-from twinlake.batch.pinned import exact_side, side
-from twinlake.batch.touched import is_known, is_readable, only, touched
+from twinlake.batch.pinned import exact_side, only, side
+from twinlake.batch.touched import is_known, is_readable, touched
 from twinlake.changelog.destination import GROUPS
 from twinlake.changelog.form import Form
 from twinlake.changelog.position import Position

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
+from twinlake.base.times import parse_duration
 from twinlake.kinds import evidence, measured, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read, texts
+from twinlake.kinds.ending import Ending, refuse_retention
 from twinlake.kinds.entries import Entries
 from twinlake.kinds.expression import Stage
 from twinlake.kinds.kind import ViewClock
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
 class Aggregate(Definition):
     """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence.
 
-    Measures whose state is a multiset have entry rows beside it, see `kinds/entries.py`.
+    Measures whose state is a multiset have entry rows beside it, see `kinds/entries.py`. With a `retention`
+    a window is shown until the watermark is so far past its end.
     """
 
     kind = "aggregate"
@@ -54,6 +57,8 @@ class Aggregate(Definition):
     keys: tuple[str, ...]
     window: Tumbling | Hopping | None = None
     measures: dict[str, Measure]
+    retention: str | None = None
+    """A duration such as "400 days"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,6 +74,8 @@ class Aggregate(Definition):
             for name in self.columns:
                 if name.lower() in (START, END):
                     raise self.error(f"column {name!r} has the name of the window's own", "name it otherwise")
+        if self.retention is not None:
+            refuse_retention(self, self.retention, self.window)
         self.refuse_shown("output column", self.output)
 
     @classmethod
@@ -82,7 +89,9 @@ class Aggregate(Definition):
         if not isinstance(self.window, Tumbling):
             return None
         others = {name: sql for name, sql in self.columns.items() if name.lower() != key}
-        return replace(self, window=None, keys=(key, *self.keys), columns={**others, key: "''"})
+        return replace(
+            self, window=None, retention=None, keys=(key, *self.keys), columns={**others, key: "''"}
+        )
 
     @property
     def view_keys(self) -> tuple[str, ...]:
@@ -175,7 +184,8 @@ class Aggregate(Definition):
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
         final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), view_clock)
-        return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+        shown = f"\nWHERE {self.ending.is_shown_sql(view_clock)}" if self.ending else ""
+        return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n){shown}"
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         conditions = same_steps(self.keys)
@@ -188,6 +198,13 @@ class Aggregate(Definition):
         if self.window is None:
             return None
         return late_sql(self, self.explode, self.window, self._clock(self.window), records)
+
+    @property
+    def ending(self) -> Ending | None:
+        if self.window is None or self.retention is None:
+            return None
+        after = self.window.length + parse_duration(self.retention)
+        return Ending(clock=self._clock(self.window), grid=self.window.grid, after=after)
 
     @property
     def clock(self) -> TableClock | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 D = TypeVar("D", bound="Definition")
+LATER = ("retention",)
+"""Fields that older versions do not know: they are in the JSON of a definition that says them."""
 NOT_STORED = {"stored": False}
 """The metadata of a field that says nothing of the table itself, and so is not in its JSON."""
 
@@ -107,6 +109,11 @@ class Definition:
         return None
 
     @property
+    def ending(self) -> Any:
+        """None: only a table with windows of time may say how long it shows them."""
+        return None
+
+    @property
     def clock(self) -> Any:
         """None: only a table with windows of time, or one that keeps rows by time, goes by one."""
         return None
@@ -191,7 +198,8 @@ class Definition:
         Maps become lists of pairs: their order is meaning, and JSON objects promise none.
         """
         values = {name: getattr(self, name) for name in stored_fields(type(self))}
-        return {"kind": self.kind, **{name: _to_json(value) for name, value in values.items()}}
+        said = {name: value for name, value in values.items() if value is not None or name not in LATER}
+        return {"kind": self.kind, **{name: _to_json(value) for name, value in said.items()}}
 
     def _error_at(self, line: int, why: str, remedy: str = "", column: int | None = None) -> DefinitionError:
         file = shown_path(self.place.file) if self.place else ""

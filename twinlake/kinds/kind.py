@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from twinlake.base.errors import DefinitionError
     from twinlake.kinds.definition import Place
+    from twinlake.kinds.ending import Ending
     from twinlake.kinds.expression import Expression, Stage
     from twinlake.kinds.store import Store
 
@@ -98,6 +99,10 @@ class Kind(Protocol):
     @property
     def paired(self) -> Paired | None:
         """For a table that joins rows: what its expressions are computed over; None for another one."""
+
+    @property
+    def ending(self) -> Ending | None:
+        """When its rows are shown no more; None for a table that shows them for ever."""
 
     @property
     def clock(self) -> TableClock | None:

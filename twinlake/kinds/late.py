@@ -61,14 +61,18 @@ def final_sql(
     `inclusive`: a record at `time` + `reach` itself changes the row. NULL where nobody says what is late by a
     clock that records are late by: every topic's contract does, so no view of a lake shows that.
     """
-    # a moment stands as a number in the code that Spark generates, an array is passed to it: so that code
-    # is compiled once, and not again whenever the watermark has moved. The condition is never true
-    never = f"unix_micros({time}) % 2 > 1"
     passed = []
     for clock in clocks:
         late = view_clock.late_by(clock)
         if late is None:
             return "CAST(NULL AS BOOLEAN)"
-        watermark = f"get(array({view_clock.watermark(clock)}), if({never}, 1, 0))"
+        watermark = in_array(view_clock.watermark(clock), time)
         passed.append(f"{time} + {interval_sql(reach + late)} {'<' if inclusive else '<='} {watermark}")
     return f"coalesce({' AND '.join(passed)}, false)"
+
+
+def in_array(moment: str, time: str) -> str:
+    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
+    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
+    never = f"unix_micros({time}) % 2 > 1"
+    return f"get(array({moment}), if({never}, 1, 0))"

@@ -246,6 +246,14 @@ class Windows:
         """Whether there may be one of them that starts in [first, last]."""
         return any(_first(one) <= last and (one.end is None or first < one.end) for one in self.ranges)
 
+    def since(self, other: Windows) -> Windows:
+        """Those of them that start where `other` does, or later; it has one range, open at its end."""
+        (begin,) = other.ranges
+        return Windows(tuple(
+            WindowRange(start=_later(one.start, begin.start), end=one.end)
+            for one in self.ranges if one.end is None or begin.start is None or one.end > begin.start
+        ))  # fmt: skip
+
     def to_json(self) -> list[dict[str, str | None]]:
         return [one.to_json() for one in self.ranges]
 

@@ -50,7 +50,7 @@ def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
 
 
 def do_expire(lake: OpenLake, params: ExpireParams, run: Run) -> Expiry:
-    return expire(lake, params.topic, run, params.check)
+    return expire(lake, params.topic, run, params.check, params.table)
 
 
 def do_accept(lake: OpenLake, params: AcceptParams, run: Run) -> Accepted:

@@ -224,10 +224,17 @@ class PlanParams(Params):
 
 
 class ExpireParams(Params):
-    """Delete records that are older than the contracts of their topics keep them; rows of tables stay."""
+    """Delete records older than their topics' contracts keep them, and windows that tables show no more."""
 
     topic: Name | None = Field(default=None, description="of this topic alone; of all unless given")
+    table: Name | None = Field(default=None, description="of this table alone; of all unless given")
     check: bool = Field(default=False, description="only say what would go; delete nothing")
+
+    @model_validator(mode="after")
+    def _of_one(self) -> Self:
+        if self.topic is not None and self.table is not None:
+            raise ValueError("both a topic and a table are named; name one, or none for all")
+        return self
 
 
 class BuildParams(Params):

@@ -80,8 +80,19 @@ def replayed(result: Mapping[str, Any]) -> str:
 
 
 def expired(result: Mapping[str, Any]) -> list[str]:
-    """What retention has deleted of each topic, or why nothing; a line each."""
-    return [_expired(one) for one in result["topics"]] or ["no contract of a topic says a retention"]
+    """What retention has deleted of each topic and table, or why nothing; a line each."""
+    lines = [*map(_ended, result["tables"]), *map(_expired, result["topics"])]
+    return lines or ["no contract of a topic says a retention, and no definition of a table"]
+
+
+def _ended(one: Mapping[str, Any]) -> str:
+    name = f"{one['table']} {one['version']} (shown for {one['retention']})"
+    if not one["rows"]:
+        return f"{name}: no window has ended"
+    what = f"{one['rows']:,} states of windows before {one['before']}"
+    if not one["deleted"]:
+        return f"{name}: {what} would be deleted, and {one['bytes'] / 1e6:,.1f} MB freed at least"
+    return f"{name}: {what} were deleted; {one['bytes'] / 1e6:,.1f} MB at least are free hours later"
 
 
 def _expired(one: Mapping[str, Any]) -> str:

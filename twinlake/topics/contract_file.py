@@ -176,8 +176,8 @@ def _with_retention(contract: Contract, document: dict[str, Any], file: str) -> 
         return contract
     if not contract.is_topic:
         raise ContractError(
-            file, at, "retention is said of a table, whose rows stay",
-            "say it in the contract of a topic: what tables have counted of its records stays",
+            file, at, "retention is said in the contract of a table",
+            'say how long it shows its windows in its definition: retention="400 days"',
         )  # fmt: skip
     try:
         retention = timedelta(seconds=seconds)

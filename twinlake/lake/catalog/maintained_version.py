@@ -126,6 +126,11 @@ class MaintainedVersion:
         """The batch result: the states that the log gives up to batch `to`, as `definition.partial` does."""
         return states_at(self.version, self.definition, self.log, to, windows)
 
+    def shown(self, at: Pin) -> Windows:
+        """The windows that its view shows at the pin: all of them where its definition has no retention."""
+        ending = self.definition.ending
+        return ending.shown(at.watermarks, at.clocks) if ending else ALL
+
     def sorted(self, states: DataFrame) -> DataFrame:
         """Within each partition, so that files prune."""
         return states.sortWithinPartitions(*self.order)

@@ -38,6 +38,9 @@ def aggregate(asked: Asked) -> Result:
         f"SELECT *, {timestamp(identifier(WINDOW))} AS {START}, {timestamp(ends)} AS {END},"
         f" {is_final} AS {FINAL} FROM ({found})"
     )
+    if definition.get("retention") and clock.at is not None:
+        # a row is shown until the clock is so far past its end
+        sql += f" WHERE {ends} + {micros(definition['retention'])} > {clock.at}"
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
     started = f"SELECT *, {timestamp(identifier(WINDOW))} AS {START} FROM {windowed}"
     source = Source(topic, started, (*keys, START))
