@@ -15,7 +15,6 @@ from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import from_json
-from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.windows import ALL, Hopping, Tumbling, WindowRange, Windows, micros
 
@@ -115,8 +114,7 @@ def test_the_view_and_the_batch_layer_leave_out_the_same_windows(
     states = spark.createDataFrame([(start,) for start in starts], "window_start timestamp")
     for seconds in (0, 1, 59, 60, 61, 600, 659, 660, 661, 1_000):
         at = NEWEST + timedelta(seconds=seconds)
-        clock = ViewClock(watermarks={"orders": f"TIMESTAMP '{at.isoformat()}'"})
         (shown,) = table.ending.shown({"orders": micros(at - EPOCH)}, {}).ranges
-        by_view = states.where(table.ending.is_shown_sql(clock)).collect()
+        by_view = states.where(table.ending.is_shown_sql(f"TIMESTAMP '{at.isoformat()}'")).collect()
         by_batch = states.where(shown.predicate("window_start")).collect()
         assert by_view == by_batch and len(by_view) > 0

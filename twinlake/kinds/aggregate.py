@@ -184,7 +184,8 @@ class Aggregate(Definition):
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
         final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), view_clock)
-        shown = f"\nWHERE {self.ending.is_shown_sql(view_clock)}" if self.ending else ""
+        ending = self.ending
+        shown = f"\nWHERE {ending.is_shown_sql(view_clock.watermark(ending.clock))}" if ending else ""
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n){shown}"
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:

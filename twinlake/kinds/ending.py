@@ -11,9 +11,17 @@ from datetime import timedelta
 from twinlake.base.times import moment_or_none
 from twinlake.kinds.clock import EVENT_TIME, TableClock
 from twinlake.kinds.definition import Definition
-from twinlake.kinds.kind import ViewClock
-from twinlake.kinds.late import in_array
-from twinlake.kinds.windows import ALL, Grid, Hopping, Tumbling, Windows, interval_sql, micros, whole_seconds
+from twinlake.kinds.windows import (
+    ALL,
+    Grid,
+    Hopping,
+    Tumbling,
+    Windows,
+    in_array,
+    interval_sql,
+    micros,
+    whole_seconds,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +32,11 @@ class Ending:
     grid: Grid
     after: timedelta
 
-    def is_shown_sql(self, view_clock: ViewClock) -> str:
-        """The condition on a row with the window's start; a watermark that is not known ends nothing."""
+    def is_shown_sql(self, watermark: str) -> str:
+        """The condition on a row with the window's start, where its clock has come so far (SQL); one that is
+        not known ends nothing."""
         start = self.grid.column
-        watermark = in_array(view_clock.watermark(self.clock), start)
-        return f"coalesce({start} + {interval_sql(self.after)} > {watermark}, true)"
+        return f"coalesce({start} + {interval_sql(self.after)} > {in_array(watermark, start)}, true)"
 
     def shown(
         self, watermarks: Mapping[str, int | None], clocks: Mapping[str, Mapping[str, int | None]]

@@ -13,7 +13,7 @@ from twinlake.base import quote
 from twinlake.kinds.clock import TableClock
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.steps import Explode, Stepped, element
-from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, interval_sql, micros
+from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, in_array, interval_sql, micros
 from twinlake.topics import record_id
 
 DISCARDED = "_discarded"
@@ -69,10 +69,3 @@ def final_sql(
         watermark = in_array(view_clock.watermark(clock), time)
         passed.append(f"{time} + {interval_sql(reach + late)} {'<' if inclusive else '<='} {watermark}")
     return f"coalesce({' AND '.join(passed)}, false)"
-
-
-def in_array(moment: str, time: str) -> str:
-    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
-    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
-    never = f"unix_micros({time}) % 2 > 1"
-    return f"get(array({moment}), if({never}, 1, 0))"

@@ -160,6 +160,13 @@ def cell_sql(time: str, size: timedelta) -> str:
     return f"({time} - pmod({time}, {micros(size)}L))"
 
 
+def in_array(moment: str, time: str) -> str:
+    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
+    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
+    never = f"unix_micros({time}) % 2 > 1"
+    return f"get(array({moment}), if({never}, 1, 0))"
+
+
 def micros(length: timedelta) -> int:
     """As Spark counts time."""
     return length // timedelta(microseconds=1)
