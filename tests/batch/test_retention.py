@@ -26,7 +26,9 @@ from twinlake.base.job import Run
 from twinlake.base.times import format_moment, utc_now
 from twinlake.base.waiting import wait_for
 from twinlake.batch import retention
+from twinlake.batch.due import Scope
 from twinlake.batch.maintain import vacuum
+from twinlake.batch.verify import verify
 from twinlake.config.settings import Settings
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
@@ -34,6 +36,7 @@ from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
+from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Health
 from twinlake.lake.delta.delta import relation_sql
@@ -439,6 +442,24 @@ def test_a_version_that_is_behind_a_log_s_start_is_built_again_with_what_is_kept
         assert sorted(map(repr, view.select(*SALES.timeless).collect())) == before[SALES.name]
     finally:
         again.stop()
+
+
+def test_a_count_of_records_that_retention_deletes_meanwhile_is_asked_for_again(lake: Lake) -> None:
+    take(lake, some(0, 60))
+    lake.do("verify", table=SALES.name)
+    live = lake.server.lake.version(SALES.name)
+    last = lake.server.lake.certificates.newest(live.table, live.name)
+    assert last is not None
+    take(lake, some(60, 40), some(100, 20, utc_now()))
+    scope, pin = Scope(windows=Windows(()), base=last.as_base), lake.server.lake.versions.pin(live)
+    sales = lake.server.lake.versions.opened(live)
+    assert verify(sales, pin, Run(id="before"), "", scope).equal
+
+    assert lake.do("expire")["topics"][0]["deleted"]
+
+    with pytest.raises(BusyError, match="records since batch 1 of topic orders cannot be counted"):
+        verify(sales, pin, Run(id="after"), "", scope)
+    assert lake.do("verify", table=SALES.name, due=True)["equal"]
 
 
 def test_a_difference_keeps_the_records_that_tell_of_it(lake: Lake) -> None:

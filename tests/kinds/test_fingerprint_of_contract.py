@@ -43,6 +43,7 @@ DO_NOT: dict[str, Any] = {
     "unique": "order_id",
     "unique_within": timedelta(hours=2),
     "unreadable_records": "stop",
+    "retention": timedelta(days=400),
 }
 COLUMN_COUNTS: dict[str, Any] = {"name": "renamed", "type": "bigint", "key": True}
 COLUMN_DOES_NOT: dict[str, Any] = {"required": False}

@@ -203,10 +203,10 @@ def _due(work: Work, lake: OpenLake, opened: Opened, pin: Pin) -> Scope | None:
     last = certificates.base(version.table, version.name, work)
 
     def changed(since: Certificate) -> Windows:
-        if isinstance(opened, MaintainedVersion) and (start := opened.log.start):
+        windows = gained(opened, since.position, pin.position)
+        if isinstance(opened, MaintainedVersion) and (start := opened.log.start):  # after they were read
             if since.position[opened.topic] < start.batch:
                 return ALL  # which windows the records since were in is not known any more
-        windows = gained(opened, since.position, pin.position)
         return windows | rewritten(opened, since.delta_version, pin) if work == "verify" else windows
 
     return due(opened, newest, last, lake.clock(), changed)

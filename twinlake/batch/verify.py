@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from twinlake.base.as_json import to_json
+from twinlake.base.errors import BusyError
 from twinlake.base.job import Run
 from twinlake.batch.diff import Diff, Differing, Side, diff, known_to_python
 from twinlake.batch.due import WHOLE, Scope
@@ -77,7 +78,13 @@ def counted(states: DataFrame) -> dict[str, int]:
 def _elsewhere(feed: MaintainedVersion, pin: Pin, base: Base, evidence: Mapping[str, int]) -> Outcome:
     """Whether all rows together have counted what they had at the base, and the log's records since, once."""
     since, to = base.position[feed.topic], pin.position[feed.topic]
-    fresh = counted(feed.definition.partial(feed.log.rows(since, to))) if since < to else {}
+    at, start = feed.log.started()
+    if start is not None and since < start.batch:
+        raise BusyError(
+            f"the records since batch {since} of topic {feed.topic} cannot be counted any more",
+            "retention has just deleted some of them", "ask again: all of history is compared then",
+        )  # fmt: skip
+    fresh = counted(feed.definition.partial(feed.log.rows(since, to, at))) if since < to else {}
     expected = {name: base.evidence[name] + fresh.get(name, 0) for name in NAMES}
     if expected == evidence:
         return NOTHING
