@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.history import SALES
+from tests.project import OURS
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import from_json
+from twinlake.kinds.analysis import warnings
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.windows import ALL, Hopping, Tumbling, WindowRange, Windows, micros
+from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,3 +121,14 @@ def test_the_view_and_the_batch_layer_leave_out_the_same_windows(
         by_view = states.where(table.ending.is_shown_sql(f"TIMESTAMP '{at.isoformat()}'")).collect()
         by_batch = states.where(shown.predicate("window_start")).collect()
         assert by_view == by_batch and len(by_view) > 0
+
+
+def test_windows_that_go_before_they_can_be_final_are_warned_of(spark: SparkSession) -> None:
+    topics = {"orders": load_topic("orders", OURS)}
+    by_log = replace(ENDING, columns={**SALES.columns, "ordered_at": "_timestamp"})
+
+    (warning,) = warnings(ENDING, topics, spark)
+
+    assert "for 10 minutes after its end, and records of orders may come 3 hours late" in str(warning)
+    for table in (SALES, replace(ENDING, retention="181 minutes"), by_log):
+        assert list(warnings(table, topics, spark)) == []

@@ -204,8 +204,8 @@ class Aggregate(Definition):
     def ending(self) -> Ending | None:
         if self.window is None or self.retention is None:
             return None
-        after = self.window.length + parse_duration(self.retention)
-        return Ending(clock=self._clock(self.window), grid=self.window.grid, after=after)
+        kept, window = parse_duration(self.retention), self.window
+        return Ending(clock=self._clock(window), grid=window.grid, length=window.length, kept=kept)
 
     @property
     def clock(self) -> TableClock | None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
+from twinlake.base.times import format_duration
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind, StoredKind, ViewClock, is_stored
 from twinlake.kinds.raising import can_raise
@@ -62,6 +63,20 @@ def warnings(
                 why = f"{expression.what}: {then} a record for which {when}"
                 yield kind.error_at_text(expression.sql, why, f"write {instead}")
     yield from kind.type_errors(rows)
+    yield from _never_final(kind, topics)
+
+
+def _never_final(kind: Kind, topics: Topics) -> Iterator[DefinitionError]:
+    """A warning where a window is shown no longer than records may come late for it."""
+    ending = kind.ending
+    if ending is None or not ending.clock.has_late_records:
+        return
+    late = topics[ending.clock.topic].contract.late_after
+    if late is not None and ending.kept <= late:
+        kept, late_words = format_duration(ending.kept), format_duration(late)
+        topic = ending.clock.topic
+        why = f"it shows a window for {kept} after its end, and records of {topic} may come {late_words} late"
+        yield kind.error(f"{why}: no row of it is ever final", "give it a longer retention")
 
 
 def columns(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables = NONE) -> list[tuple[str, str]]:

@@ -26,11 +26,17 @@ from twinlake.kinds.windows import (
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """Rows are shown until the clock is `after` past the start of their window."""
+    """Rows of a window so long are shown until the clock is `kept` past its end."""
 
     clock: TableClock
     grid: Grid
-    after: timedelta
+    length: timedelta
+    kept: timedelta
+
+    @property
+    def after(self) -> timedelta:
+        """From the start of the window on."""
+        return self.length + self.kept
 
     def is_shown_sql(self, watermark: str) -> str:
         """The condition on a row with the window's start, where its clock has come so far (SQL); one that is

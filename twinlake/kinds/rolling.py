@@ -104,7 +104,7 @@ class Rolling(OverTables):
                     size = format_duration(grid.size)
                     why = f"{text} is not made of whole windows of {self.of}, which are {size} long"
                     yield self.error_at_text(text, why)
-                elif of.ending and parse_duration(text) > of.ending.after - grid.size:
+                elif of.ending and parse_duration(text) > of.ending.kept:
                     why = f"{text} is longer than {self.of} shows its windows"
                     yield self.error_at_text(text, why, f"give {self.of} a longer retention")
 
