@@ -25,7 +25,7 @@ def test_an_attempt_that_another_twinlake_has_written_has_done_nothing(tmp_path:
     topic = SimpleNamespace(newest=SimpleNamespace(fingerprint="f"), contract=SimpleNamespace(version="1"))
     feed: Any = SimpleNamespace(
         appender=Appender(tmp_path / "table", []), batch_writer="batch", path=tmp_path / "table", version="v",
-        spark=SimpleNamespace(version="4"), log=SimpleNamespace(topic=topic),
+        spark=SimpleNamespace(version="4"), log=SimpleNamespace(topic=topic, start=None),
     )  # fmt: skip
     version: Any = "v"
     closed = Closed(pin=Pin(version=version, position={"orders": 1}, delta_version=0), through=0, records=1)
