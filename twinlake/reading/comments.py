@@ -29,7 +29,7 @@ IMPLIED = {
     record_id.TIMESTAMP: "Kafka's time of the record, UTC",
     record_id.INGESTED_AT: "when the record was added to the log, UTC",
     **dict(zip(record_id.KEY, (
-        "which topic of this name it was: counts up when one was made anew",
+        "which topic of this name it was: counts up when one was made again",
         "Kafka's partition of the record", "Kafka's offset of the record",
     ), strict=True)),
     "verdict": "what validation made of the record",

@@ -293,7 +293,7 @@ class LakeServer:
         try:
             described.publish(self.settings.lake, self.settings.sources)
         except (TwinlakeError, OSError) as error:
-            journal.warning("readers are not told what contracts say in words", why=str(error))
+            journal.warning("readers do not see what contracts say in words", why=str(error))
 
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""

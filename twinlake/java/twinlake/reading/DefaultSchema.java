@@ -11,7 +11,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A reader begins in `serve`, so a table needs no schema before its name. Drivers that are told of no schema ask for
+ * A reader begins in `serve`, so a table needs no schema before its name. Drivers that are given no schema ask for
  * Spark's own `default`, which is empty: they get the same.
  */
 public final class DefaultSchema {

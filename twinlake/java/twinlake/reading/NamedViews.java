@@ -23,7 +23,7 @@ public final class NamedViews {
     return List.copyOf(found);
   }
 
-  /** Those that the text of a statement names without a schema; none of a text whose error is told when it is run. */
+  /** Those that the text of a statement names without a schema; none of a text whose error comes when it is run. */
   public static List<String> alone(String statement) {
     Set<String> found = new TreeSet<>();
     try {

@@ -30,9 +30,9 @@ final class Names extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (!ReadOnly.isOwnerSession(session) && !ReadOnly.isTextOfView()) {
-      LogicalPlan told = InformationSchema.answered(session, plan);
-      Trees.walk(told, Integer.MAX_VALUE, this::check);
-      return PastTables.bound(told);
+      LogicalPlan answered = InformationSchema.answered(session, plan);
+      Trees.walk(answered, Integer.MAX_VALUE, this::check);
+      return PastTables.bound(answered);
     }
     return plan;
   }
