@@ -63,6 +63,10 @@ ORDERS = "sum(orders) AS n FROM serve.sales_per_region"
         f"SELECT {ORDERS}",
         f"WITH found AS (SELECT {ORDERS}) SELECT * FROM found",
         f"SELECT (SELECT {ORDERS}) AS n",
+        "SELECT sum(orders) AS n FROM sales_per_region",
+        "WITH found AS (SELECT * FROM Sales_Per_Region) SELECT (SELECT sum(orders) FROM found) AS n",
+        "SELECT sum(a.orders) AS n FROM sales_per_region a, serve.sales_per_region b "
+        "WHERE a.region = b.region AND a.window_start = b.window_start",
         "SELECT sum(s.orders) AS n FROM serve.sales_per_region s WHERE s.region IS NOT NULL",
         "SELECT sum(serve.sales_per_region.orders) AS n FROM serve.sales_per_region",
         "SELECT sum(a.orders) AS n FROM serve.sales_per_region a JOIN Serve.SALES_PER_REGION b "
@@ -98,6 +102,8 @@ def test_the_answer_tells_the_moment_and_what_was_computed_and_others_read_what_
         ("DESCRIBE serve.sales_per_region", "only a query reads tables as they were"),
         ("SELECT * FROM twinlake_past('x')", "is refused"),
         ("SELECT * FROM serve.nothing", "cannot be found"),
+        ("SELECT * FROM nothing", "cannot be found"),
+        ("SELECT * FROM information_schema.tables", "it tells of the views of now"),
     ],
 )
 def test_what_is_of_now_or_not_there_is_refused_as_of_a_moment(door: Door, sql: str, says: str) -> None:

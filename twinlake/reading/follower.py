@@ -23,13 +23,15 @@ from twinlake.kinds.all import from_json
 from twinlake.kinds.clock import OF_THE_LOG
 from twinlake.kinds.kind import Kind, ViewClock, is_stored
 from twinlake.lake import formats
+from twinlake.lake.catalog import described
 from twinlake.lake.catalog.maintained_version import read_by
 from twinlake.lake.catalog.release_log import Release, releases, releases_path
 from twinlake.lake.catalog.version import Version, load, unknown, version_file
 from twinlake.lake.delta import delta
 from twinlake.lake.log import active_topics, topic_views
 from twinlake.lake.log.log import Log, late_after
-from twinlake.reading import views
+from twinlake.reading import views, watermarks
+from twinlake.reading.comments import Comments
 from twinlake.reading.followed import Followed
 from twinlake.reading.live import LiveTables
 from twinlake.reading.views import View
@@ -97,7 +99,8 @@ class Follower:
         self._of_logs: dict[str, str] | None = None
         """By name, the SELECTs over the logs of all topics."""
         self._seen: int | None = None
-        self._published: dict[str, int] = {}
+        self._published: dict[str, int | None] = {}
+        self._comments = Comments(spark, lake)
         self._fixed: set[int] = set()
         self._tables: dict[str, Mapping[str, str]] = {}
         self._gone: set[int] = set()
@@ -156,34 +159,38 @@ class Follower:
             self._withdraw()
             raise
         newest = delta.newest_version(releases_path(self._lake))
-        published = active_topics.published(self._lake)
+        published = {**active_topics.published(self._lake), "": described.published(self._lake)}
         if published != self._published:
             self.refresh()
             self._published = published
+            self._comments.read()
         if newest == self._seen:
             return
-        history = releases(self._lake)
-        if not history:
-            self._apply(views.unreleased_views(self._topic_views()), views.SERVE)
+        if history := releases(self._lake):
+            self._follow(history)
         else:
-            current = history[-1]
-            self._serve(current)
-            self._tables[views.SERVE] = current.tables
-            self.followed = replace(
-                self.followed, release=current.number, ready=True, tables={**self._tables}
-            )
-            for release in reversed(history):
-                if release.number not in self._fixed | self._gone:
-                    self._fix(release)
-                self._tables[views.release_schema(release.number)] = release.tables
-            self.followed = replace(self.followed, tables={**self._tables})
+            unreleased = views.unreleased_views(self._topic_views())
+            self._apply(unreleased, views.SERVE)
+            self._comments.set(unreleased, ())
         self._seen = newest
+
+    def _follow(self, history: list[Release]) -> None:
+        current = history[-1]
+        self._serve(current)
+        self._tables[views.SERVE] = current.tables
+        self.followed = replace(self.followed, release=current.number, ready=True, tables={**self._tables})
+        for release in reversed(history):
+            if release.number not in self._fixed | self._gone:
+                self._fix(release)
+            self._tables[views.release_schema(release.number)] = release.tables
+        self.followed = replace(self.followed, tables={**self._tables})
 
     def _withdraw(self) -> None:
         """Nobody reads by texts that were made for another format."""
         for schema, name in [*self._present]:
             self._execute(f"DROP VIEW IF EXISTS {quote.name(schema)}.{quote.name(name)}")
             del self._present[(schema, name)]
+        self._comments = Comments(self.spark, self._lake)
         self.refresh()
         self.followed, self._serving = Followed(), None
 
@@ -193,8 +200,9 @@ class Follower:
         texts = self._texts(served), self._topic_views(), self._lates(served)
         wanted = views.served_views(release, *texts)
         self._switch(wanted, release.number)  # first: only what changed is altered, and readers wait for it
+        self._comments.set(wanted, release.tables)
         if release.number not in self._fixed:
-            self._apply(views.fixed_views(release, *texts), views.release_schema(release.number))
+            self._apply_fixed(release, texts)
             self._fixed.add(release.number)
 
     def _topic_views(self) -> dict[str, str]:
@@ -246,14 +254,22 @@ class Follower:
                 served = [self._version(version.table, version.name) for version in versions]
                 self._watermarks(served)
                 texts = self._texts(served), self._topic_views(), self._lates(served)
-                self._apply(views.fixed_views(release, *texts), schema)
+                self._apply_fixed(release, texts)
         except Exception:
             journal.exception("a release has no views", release=release.number)
         self._fixed.add(release.number)
 
+    def _apply_fixed(
+        self, release: Release, texts: tuple[views.Texts, Mapping[str, str], views.Texts]
+    ) -> None:
+        fixed = views.fixed_views(release, *texts)
+        self._apply(fixed, views.release_schema(release.number))
+        self._comments.set(fixed, release.tables)
+
     def _apply(self, wanted: list[View], schema: str) -> None:
         self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
         for view, statement in self._changes(wanted, schema):
+            self._comments.forget(view.key)
             self._execute(statement)  # noted one by one: what is there must be known when a later one fails
             if view.sql:
                 self._present[view.key] = view.sql
@@ -269,12 +285,12 @@ class Follower:
         self._watermarks(self._served.values())
 
     def _watermarks(self, served: Iterable[Served]) -> None:
-        watermark = cache(_watermark)  # each table is looked at once, whoever reads it
+        watermark = cache(watermarks.of_newest)  # each table is looked at once, whoever reads it
         for one in served:
             for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
                 try:
-                    view = views.watermark_view(*name, topic, _least(map(watermark, paths)))
+                    view = views.watermark_view(*name, topic, watermarks.least(map(watermark, paths)))
                 except DamagedError:  # whoever reads the table gets this error
                     continue
                 present = self._present.get(view.key)
@@ -377,19 +393,3 @@ class Follower:
 
     def _execute(self, statement: str) -> None:
         self.spark.sql(statement)
-
-
-def _watermark(path: Location) -> dict[str, int | None]:
-    """By clock, that of the table's newest commit, in microseconds; None as long as it has none."""
-    metadata = delta.newest_metadata(path, lambda metadata: "watermark" in metadata) or {}
-    return {**metadata.get("clocks", {}), views.WATERMARK: metadata.get("watermark")}
-
-
-def _least(watermarks: Iterable[dict[str, int | None]]) -> dict[str, int | None]:
-    """By clock, up to where all of them have come; None where one has none."""
-    known = list(watermarks)
-    least: dict[str, int | None] = {}
-    for clock in (views.WATERMARK, *OF_THE_LOG):
-        moments = [one.get(clock) for one in known]
-        least[clock] = None if None in moments else min(one for one in moments if one is not None)
-    return least

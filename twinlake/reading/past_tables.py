@@ -68,6 +68,7 @@ class PastTables:
         jvm: Any = spark._jvm
         self._spark, self._lake, self.clock = spark, lake, clock
         self._java = jvm.twinlake.reading.PastTables
+        self._named = jvm.twinlake.reading.NamedViews
         self._java.register(spark._jsparkSession)
         self._live = LiveTables(spark)
         self._schemas: OrderedDict[str, dict[tuple[str, str], str]] = OrderedDict()
@@ -127,7 +128,8 @@ class PastTables:
                 self._making.remove(made.schema)
 
     def _made(self, as_of: str, sql: str) -> tuple[str, dict[str, Any]]:
-        names = _NAMED.findall(sql.lower())  # more, as in a comment, do no harm: nothing of them is read
+        # more, as in a comment, do no harm: nothing of them is read
+        names = {*_NAMED.findall(sql.lower()), *(name.lower() for name in self._named.alone(sql))}
         with self.texts(as_of, names) as made:
             self._show(made.schema, [*made.views()])
             return made.schema, made.summary

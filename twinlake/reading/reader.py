@@ -64,6 +64,7 @@ class Reader:
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
+        self._default = jvm.twinlake.reading.DefaultSchema
 
     def answer(
         self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None
@@ -78,7 +79,7 @@ class Reader:
 
         def read() -> Answer:
             with self._bound(as_of, sql) as past:
-                frame = self._spark.newSession().sql(sql)
+                frame = self._session().sql(sql)
                 release = past["as_of"]["release"] if past else self._release()
                 freshness = self._freshness([] if past else self._views.of(frame._jdf))
                 found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
@@ -108,6 +109,13 @@ class Reader:
         found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked), tag))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
         return {**found, **self._freshness(views)}
+
+    def _session(self) -> SparkSession:
+        """Another one for each statement."""
+        from pyspark.sql import SparkSession
+
+        begun = self._default.begin(self._spark._jsparkSession)
+        return SparkSession(self._spark.sparkContext, begun)
 
     def names(self) -> dict[str, Any]:
         """What readers may read, as one release has it: `schemas`, and of `serve` the `tables`, each with its

@@ -21,7 +21,7 @@ from twinlake.config.settings import Settings
 from twinlake.ingest.ingest import STOPPED, Ingest
 from twinlake.ingest.log_end import LogEnd
 from twinlake.lake import formats
-from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog import described, release_log
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.made_with import store_schemas
@@ -197,6 +197,7 @@ class LakeServer:
             if not self.pauses.of("topic", name):
                 ingest.start()
         self._live = self._live_release()
+        self._describe()
         self.jobs.start()
         self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
@@ -284,6 +285,15 @@ class LakeServer:
         self._backups.note(job)
         if job.ended and job.kind in CHANGES_WHAT_WAITS:
             self._approval.look(self.lake)
+        if job.ended and job.kind in ("reload", "promote"):
+            self._describe()
+
+    def _describe(self) -> None:
+        """Tell readers what contracts say in words; they can read without."""
+        try:
+            described.publish(self.settings.lake, self.settings.sources)
+        except (TwinlakeError, OSError) as error:
+            journal.warning("readers do not see what contracts say in words", why=str(error))
 
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""

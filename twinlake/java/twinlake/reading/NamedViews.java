@@ -6,6 +6,7 @@ import java.util.TreeSet;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -19,6 +20,24 @@ public final class NamedViews {
   public static List<String> of(Dataset<Row> relation) {
     Set<String> found = new TreeSet<>();
     walk(((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().analyzed(), found);
+    return List.copyOf(found);
+  }
+
+  /** Those that the text of a statement names without a schema; none of a text whose error comes when it is run. */
+  public static List<String> alone(String statement) {
+    Set<String> found = new TreeSet<>();
+    try {
+      Trees.walk(new BoundedParser().parsePlan(statement), Integer.MAX_VALUE, node -> {
+        if (node instanceof UnresolvedRelation relation) {
+          List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
+          if (name.size() == 1) {
+            found.add(name.get(0));
+          }
+        }
+      });
+    } catch (Exception wrong) { // of the parser, which throws what Java cannot name
+      return List.of();
+    }
     return List.copyOf(found);
   }
 

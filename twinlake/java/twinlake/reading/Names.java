@@ -30,8 +30,9 @@ final class Names extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (!ReadOnly.isOwnerSession(session) && !ReadOnly.isTextOfView()) {
-      Trees.walk(plan, Integer.MAX_VALUE, this::check);
-      return PastTables.bound(plan);
+      LogicalPlan answered = InformationSchema.answered(session, plan);
+      Trees.walk(answered, Integer.MAX_VALUE, this::check);
+      return PastTables.bound(answered);
     }
     return plan;
   }

@@ -73,7 +73,7 @@ public final class OneRelease {
       throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
     }
     if (parsed instanceof Command || parsed instanceof UnresolvedExecuteImmediate) {
-      return parsed; // what EXECUTE IMMEDIATE runs is a statement of its own
+      return DefaultSchema.instead(parsed); // what EXECUTE IMMEDIATE runs is a statement of its own
     }
     return seen(() -> LiveTable.atOneVersion(() -> tryToAnalyse(session, parsed)));
   }

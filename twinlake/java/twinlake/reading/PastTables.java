@@ -28,7 +28,7 @@ public final class PastTables {
   /** The table function, of a name, by which the texts of views read a plan that is kept here. */
   public static final String FUNCTION = "twinlake_past";
 
-  private static final String SERVE = "serve";
+  private static final String SERVE = DefaultSchema.SERVE;
   private static final Map<String, Supplier<LogicalPlan>> PLANS = new ConcurrentHashMap<>();
 
   /** The schema for the statements of this thread; none for one that reads what is live. */
@@ -96,8 +96,7 @@ public final class PastTables {
 
     @Override
     public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof UnresolvedRelation relation && CollectionConverters.asJava(relation.multipartIdentifier()).size() > 1
-          && !schemaOf(relation).equals(schema);
+      return node instanceof UnresolvedRelation relation && !schemaOf(relation).equals(schema);
     }
 
     @Override
@@ -116,9 +115,10 @@ public final class PastTables {
       return new SubqueryAlias(new AliasIdentifier(table, seq(List.of(SERVE))), past);
     }
 
+    /** A name alone is one of the schema that a reader begins in: each statement AS OF has a session of its own. */
     private static String schemaOf(UnresolvedRelation relation) {
       List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
-      return name.get(name.size() - 2);
+      return name.size() > 1 ? name.get(name.size() - 2) : SERVE;
     }
 
     private static scala.collection.immutable.Seq<String> seq(List<String> from) {

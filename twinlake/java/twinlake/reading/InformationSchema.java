@@ -1,0 +1,123 @@
+package twinlake.reading;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.AliasIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.List$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * `information_schema` as SQL's standard has it, of what a reader is shown ({@link Listing}): `schemata`, `tables` and
+ * `columns`, each with the words of the contracts beside. It is no schema of the catalog: a statement that names a
+ * table of it reads these rows.
+ */
+final class InformationSchema {
+  private static final String NAME = "information_schema", CATALOG = "spark_catalog";
+  private static final StructType SCHEMATA = StructType.fromDDL(
+      "catalog_name STRING, schema_name STRING, schema_owner STRING");
+  private static final StructType TABLES = StructType.fromDDL(
+      "table_catalog STRING, table_schema STRING, table_name STRING, table_type STRING, comment STRING");
+  private static final StructType COLUMNS = StructType.fromDDL(
+      "table_catalog STRING, table_schema STRING, table_name STRING, column_name STRING, ordinal_position INT, "
+          + "is_nullable STRING, data_type STRING, numeric_precision INT, numeric_scale INT, comment STRING");
+
+  private InformationSchema() {}
+
+  /** The plan, with rows for its tables. */
+  static LogicalPlan answered(SparkSession session, LogicalPlan plan) {
+    return plan.transformUpWithSubqueries(new Answering(session));
+  }
+
+  private static final class Answering extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    private final SparkSession session;
+
+    Answering(SparkSession session) {
+      this.session = session;
+    }
+
+    @Override
+    public boolean isDefinedAt(LogicalPlan node) {
+      return node instanceof UnresolvedRelation relation && isOf(CollectionConverters.asJava(relation.multipartIdentifier()));
+    }
+
+    private static boolean isOf(List<String> name) {
+      int parts = name.size();
+      return (parts == 2 || parts == 3 && name.get(0).equalsIgnoreCase(CATALOG))
+          && name.get(parts - 2).equalsIgnoreCase(NAME);
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <A extends LogicalPlan, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
+      return isDefinedAt(node) ? (B) rows((UnresolvedRelation) node) : otherwise.apply(node);
+    }
+
+    private LogicalPlan rows(UnresolvedRelation relation) {
+      if (PastTables.isBound()) {
+        throw new Refused(NAME + " AS OF a moment", "it tells of the views of now");
+      }
+      if (!relation.options().isEmpty()) {
+        throw new Refused("WITH (...) of a relation", "its options belong to files, and " + Names.WHY);
+      }
+      List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
+      String table = name.get(name.size() - 1).toLowerCase(Locale.ROOT);
+      Listing listing = new Listing(session);
+      return switch (table) {
+        case "schemata" -> named(table, SCHEMATA, schemata(listing));
+        case "tables" -> named(table, TABLES, tables(listing));
+        case "columns" -> named(table, COLUMNS, columns(listing));
+        default -> throw new Refused(table + " of " + NAME, "it has schemata, tables and columns");
+      };
+    }
+  }
+
+  private static List<Row> schemata(Listing listing) {
+    return listing.schemas(null).stream().map(schema -> RowFactory.create(CATALOG, schema, "")).toList();
+  }
+
+  private static List<Row> tables(Listing listing) {
+    return listing.views(null, null).stream().map(view -> RowFactory.create(
+        CATALOG, view.database(), view.identifier().table(), "VIEW", view.comment().getOrElse(() -> null))).toList();
+  }
+
+  private static List<Row> columns(Listing listing) {
+    List<Row> rows = new ArrayList<>();
+    for (CatalogTable view : listing.views(null, null)) {
+      int position = 0;
+      for (StructField field : view.schema().fields()) {
+        position++;
+        DecimalType decimal = field.dataType() instanceof DecimalType found ? found : null;
+        rows.add(RowFactory.create(
+            CATALOG, view.database(), view.identifier().table(), field.name(), position, field.nullable() ? "YES" : "NO",
+            field.dataType().sql(), decimal == null ? null : decimal.precision(),
+            decimal == null ? null : decimal.scale(), field.getComment().getOrElse(() -> null)));
+      }
+    }
+    return rows;
+  }
+
+  private static LogicalPlan named(String table, StructType columns, List<Row> rows) {
+    Seq<Row> found = List$.MODULE$.from(CollectionConverters.asScala(rows));
+    List<Attribute> attributes = List.copyOf(CollectionConverters.asJava(DataTypeUtils.toAttributes(columns)));
+    LocalRelation relation = LocalRelation.fromExternalRows(
+        List$.MODULE$.from(CollectionConverters.asScala(attributes)), found);
+    Seq<String> schema = List$.MODULE$.from(CollectionConverters.asScala(List.of(NAME)));
+    return new SubqueryAlias(new AliasIdentifier(table, schema), relation);
+  }
+}
