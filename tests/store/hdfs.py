@@ -39,7 +39,10 @@ class Hdfs:
         self._run(_NODES["namenode"], "-format", "-force", "-nonInteractive")
 
     def start(self) -> Hdfs:
+        """All of it that does not run."""
         for name, node in _NODES.items():
+            if name in self._nodes:
+                continue
             with (self.folder / f"{name}.log").open("ab") as log:
                 self._nodes[name] = subprocess.Popen(self._command(node), stdout=log, stderr=log)
         wait_for("HDFS", self._answers, 90, every_s=0.5, unready=(Exception,), remedy=f"see {self.folder}")

@@ -24,7 +24,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.errors import NotFoundError, UnreachableError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.waiting import holding, wait_for
@@ -95,8 +95,7 @@ class Archive:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in _PARTS:
             store.make_folder(self.folder / part)
-            if isinstance(at := self.folder / part, Path):
-                at.chmod(0o700)  # hashes of passwords go there, and everybody may enter the folder
+            store.make_private(self.folder / part)  # hashes of passwords go there
         store.replace(self.folder / _ABOUT, json.dumps(asdict(_About(lake_id=lake_id))))
 
     def is_begun(self, lake_id: str) -> bool:
@@ -213,6 +212,24 @@ class Archive:
 
     def _file(self, id: str) -> Location:
         return self.folder / _BACKUPS / f"{id}.json"
+
+
+@contextmanager
+def telling_of_stores(*places: Location) -> Iterator[None]:
+    """Raises UnreachableError instead of what a store raises that does not answer, or refuses, where one of
+    these places is in one."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        remote = [str(place) for place in places if not isinstance(place, Path)]
+        if error.filename is not None or not remote:
+            raise  # of a disk of this machine
+        raise UnreachableError(
+            f"{' or '.join(remote)} cannot be used", str(error)[:500],
+            "start the store, and give this user the right to write, read, list and delete there",
+        ) from error  # fmt: skip
 
 
 def _locked(file: IO[str]) -> bool | None:

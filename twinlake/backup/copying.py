@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from twinlake.base.files import READABLE
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake.storage import store
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 PIECE_BYTES = 4 << 20
+AT_ONCE = 16
+"""HDFS takes half a second to close a file, however small it is: so many are written at once."""
+
+
+def each(work: Callable[[T], R], files: Iterable[T], size: Callable[[T], int], into: Location) -> list[R]:
+    """What `work` makes of each file that it writes into a place; the first error ends it. Into a store many
+    at once, small ones alone: all of a file is in memory."""
+    if isinstance(into, Path):
+        return [work(one) for one in files]
+    small, large = list[T](), list[T]()
+    for one in files:
+        (small if size(one) <= PIECE_BYTES else large).append(one)
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="copying") as pool:
+        return [*pool.map(work, small), *map(work, large)]
 
 
 def copied(source: Location, target: Location, moved: Callable[[int], None]) -> tuple[int, str]:
@@ -41,14 +60,15 @@ def summed(file: Location, moved: Callable[[int], None]) -> tuple[int, str]:
 
 def counting(run: Run, total: int, words: str) -> Callable[[int], None]:
     """To be called with the bytes of each piece: reports how many of `total` are done; CancelledError where
-    the run is to end."""
-    done = 0
+    the run is to end. From any thread."""
+    done, turn = 0, threading.Lock()
 
     def moved(size: int) -> None:
         nonlocal done
         run.check_cancelled()
-        done += size
-        run.progress(done, total, "bytes", words)
+        with turn:
+            done += size
+            run.progress(done, total, "bytes", words)
 
     return moved
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from twinlake.backup.archive import Archive, Backup, File
-from twinlake.backup.copying import copied, counting
+from twinlake.backup.copying import copied, counting, each
 from twinlake.backup.snapshot import LAKE, below
 from twinlake.base.errors import DamagedError, UsageError
 from twinlake.base.job import Run
@@ -28,7 +28,8 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
     formats.refuse_newer(archive.folder, formats.Known(id=backup.lake_id, format=backup.lake_format))
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished, moved = lake.with_name(UNFINISHED), counting(run, backup.bytes, "copying")
-    for file in sorted(backup.files, key=lambda one: one.path):
+
+    def put(file: File) -> None:
         part, _, rest = file.path.partition("/")
         target = below(unfinished, rest) if part == LAKE else below(home, file.path)
         _refuse_outside(file, unfinished, home, target)
@@ -40,6 +41,8 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
             raise _damaged(archive.place(file))
         if target.parent.name == LOG_FOLDER and checkpoint_files.NAME.fullmatch(target.name):
             checkpoint_files.sum_up(target)
+
+    each(put, sorted(backup.files, key=lambda one: one.path), lambda one: one.bytes, lake)
     store.rename(unfinished, lake.name)
 
 

@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from twinlake.backup.archive import Archive, Backup, File
-from twinlake.backup.copying import copied, counting
+from twinlake.backup.archive import Archive, Backup, File, telling_of_stores
+from twinlake.backup.copying import copied, counting, each
 from twinlake.backup.snapshot import Snapshot, snapshot
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import Run
@@ -47,6 +47,11 @@ def take_and_keep(
     settings: Settings, folder: Location, keep: int | None, run: Run, clock: Clock = utc_now
 ) -> Taken:
     """The same, and once it is whole all but the newest `keep` go, if that is a number."""
+    with telling_of_stores(folder, settings.lake):
+        return _taken_and_kept(settings, folder, keep, run, clock)
+
+
+def _taken_and_kept(settings: Settings, folder: Location, keep: int | None, run: Run, clock: Clock) -> Taken:
     lake = settings.lake
     if (about := formats.known(lake)) is None:
         raise NotFoundError(f"there is no lake at {lake}", "nothing was started here", "run `twinlake up`")
@@ -102,20 +107,33 @@ def _resolved(place: Location) -> Location:
 def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run) -> tuple[list[File], int]:
     """The files of the backup, all of them in the archive, and how many bytes are new there."""
     fresh = {path: one for path, one in found.data.items() if not _is_there(known.get(path), one[1])}
-    total = sum(size for _, size in fresh.values()) + sum(map(len, found.small.values()))
-    files = [known[path] for path in found.data if path not in fresh]
-    new, moved = sum(size for _, size in fresh.values()), counting(run, total, "copying")
-    for path, (place, size) in fresh.items():
-        files.append(_data_file(archive, path, place, size, moved))
-    for path, content in found.small.items():
-        file = File(path=path, bytes=len(content), sha256=sha256(content).hexdigest(), is_data=False)
-        files.append(file)
-        if not store.exists(archive.place(file)):
+    small = [
+        (File(path=path, bytes=len(content), sha256=sha256(content).hexdigest(), is_data=False), content)
+        for path, content in found.small.items()
+    ]
+    contents = {file.sha256: (file, content) for file, content in small}
+    total = sum(size for _, size in fresh.values()) + sum(file.bytes for file, _ in contents.values())
+    moved = counting(run, total, "copying")
+
+    def copy(of: tuple[str, tuple[Location, int]]) -> File:
+        path, (place, size) = of
+        return _data_file(archive, path, place, size, moved)
+
+    def write(one: tuple[File, bytes]) -> int:
+        """How many bytes are new there."""
+        file, content = one
+        is_new = not store.exists(archive.place(file))
+        if is_new:
             store.make_folder(archive.place(file).parent)
             store.replace_bytes(archive.place(file), content)
-            new += len(content)
-        moved(len(content))
-    return files, new
+        moved(file.bytes)
+        return file.bytes if is_new else 0
+
+    copied_now = each(copy, fresh.items(), lambda one: one[1][1], archive.folder)
+    written = each(write, contents.values(), lambda one: one[0].bytes, archive.folder)
+    files = [*(known[path] for path in found.data if path not in fresh), *copied_now]
+    new = sum(size for _, size in fresh.values()) + sum(written)
+    return [*files, *(file for file, _ in small)], new
 
 
 def _is_there(known: File | None, size: int) -> bool:

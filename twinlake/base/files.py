@@ -20,6 +20,8 @@ READABLE = 0o644
 """For everybody: the SQL server reads the lake as another user."""
 SECRET = 0o600
 """For the owner only."""
+PRIVATE = 0o700
+"""A folder that only its owner may enter."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of an OSError that say it: a disk, or what a user may have of it, is full."""
 _LARGEST_SECRET = 64 << 10

@@ -14,7 +14,7 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
-from twinlake.backup.archive import Archive, Backup
+from twinlake.backup.archive import Archive, Backup, telling_of_stores
 from twinlake.backup.check import check
 from twinlake.base.errors import UsageError
 from twinlake.base.job import Progress as Done
@@ -82,7 +82,9 @@ def take_command(folder: SET_FOLDER = None, keep: KEEP = None, as_json: AS_JSON 
 
 def list_command(folder: SET_FOLDER = None, as_json: AS_JSON = False) -> None:
     """Show the backups in a folder, the newest first."""
-    found = _archive(folder).all()
+    archive = _archive(folder)
+    with telling_of_stores(archive.folder):
+        found = archive.all()
     if as_json:
         print_json([one.to_json() for one in found])
         return
@@ -99,9 +101,8 @@ def list_command(folder: SET_FOLDER = None, as_json: AS_JSON = False) -> None:
 def verify_command(folder: SET_FOLDER = None, id: ID = None, as_json: AS_JSON = False) -> None:
     """Read a backup back, all of it; exit code 1 where a file is gone or has changed."""
     archive = _archive(folder)
-    backup = archive.load(id)
-    with _working("verify") as run:
-        found = check(archive, backup, run)
+    with telling_of_stores(archive.folder), _working("verify") as run:
+        found = check(archive, archive.load(id), run)
     if as_json:
         print_json(found.to_json())
     elif found.is_whole:
@@ -123,9 +124,10 @@ def restore_command(folder: FOLDER, id: ID = None, as_json: AS_JSON = False) -> 
     from twinlake.backup.restore import restore
 
     archive, settings = Archive(_place(folder)), load_settings()
-    backup = archive.load(id)
-    lake = _lake(archive, backup, settings)
-    with _working("restore") as run:
+    with telling_of_stores(archive.folder):
+        backup = archive.load(id)
+        lake = _lake(archive, backup, settings)
+    with telling_of_stores(archive.folder, lake), _working("restore") as run:
         restore(archive, backup, settings.home, lake, run)
     if as_json:
         print_json({**backup.to_json(), "home": str(settings.home), "lake": str(lake)})

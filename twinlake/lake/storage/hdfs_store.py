@@ -15,7 +15,7 @@ import hdfs_native
 from hdfs_native import WriteOptions
 
 from twinlake.base.errors import FullDiskError
-from twinlake.base.files import full_disk
+from twinlake.base.files import PRIVATE, full_disk
 from twinlake.base.location import Remote, Stat
 
 PIECE_BYTES = 8 << 20
@@ -101,6 +101,10 @@ class HdfsStore:
     def make_folder(self, folder: Remote) -> None:
         with _translated():
             self._client.mkdirs(folder.path, create_parent=True)
+
+    def make_private(self, folder: Remote) -> None:
+        with _translated():
+            self._client.set_permission(folder.path, PRIVATE)
 
     def reader(self, file: Remote) -> hdfs_native.FileReader:
         with _translated():

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from twinlake.base.errors import FullDiskError
-from twinlake.base.files import full_disk, replace_file
+from twinlake.base.files import PRIVATE, full_disk, replace_file
 from twinlake.base.location import Stat
 
 
@@ -84,6 +84,9 @@ class LocalStore:
         folder.mkdir(parents=True, exist_ok=True)
         for one in made:
             one.chmod(0o755)
+
+    def make_private(self, folder: Path) -> None:
+        folder.chmod(PRIVATE)
 
     def reader(self, file: Path) -> str:
         return str(file)

@@ -59,6 +59,9 @@ class Store(Protocol[P]):
     def make_folder(self, folder: P) -> None:
         """With those above it; nothing where it is there."""
 
+    def make_private(self, folder: P) -> None:
+        """From now on only its owner may enter it."""
+
     def reader(self, file: P) -> Any:
         """What pyarrow reads a Parquet file from."""
 
@@ -188,6 +191,10 @@ def delete_tree(folder: Location) -> None:
 
 def make_folder(folder: Location) -> None:
     of(folder).make_folder(folder)
+
+
+def make_private(folder: Location) -> None:
+    of(folder).make_private(folder)
 
 
 def reader(file: Location) -> Any:
