@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from twinlake.kinds.clock import PROCESSING_TIME
 from twinlake.lake.catalog.release_log import Release
-from twinlake.reading.views import View, fixed_views, served_views, statements, watermark_sql, watermark_view
+from twinlake.reading.views import View, fixed_views, served_views, statements
+from twinlake.reading.watermarks import watermark_sql, watermark_view
 
 CLOCKS = {"log_append_time": None, "processing_time": 1_000_000}
 

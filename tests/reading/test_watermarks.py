@@ -23,7 +23,7 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
-from twinlake.reading.views import META, watermark_name
+from twinlake.reading.watermarks import META, watermark_name
 from twinlake.topics.topic import load_topic
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

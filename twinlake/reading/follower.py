@@ -109,7 +109,7 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name="release follower", daemon=True)
 
     def start(self) -> None:
-        for schema in (views.SERVE, views.META):
+        for schema in (views.SERVE, watermarks.META):
             self._execute(f"CREATE DATABASE IF NOT EXISTS {schema}")
         self._thread.start()
 
@@ -290,7 +290,7 @@ class Follower:
             for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
                 try:
-                    view = views.watermark_view(*name, topic, watermarks.least(map(watermark, paths)))
+                    view = watermarks.watermark_view(*name, topic, watermarks.least(map(watermark, paths)))
                 except DamagedError:  # whoever reads the table gets this error
                     continue
                 present = self._present.get(view.key)
@@ -349,9 +349,9 @@ class Follower:
                 else:
                     relations[read] = f"({one.sql})"
         view_clock = ViewClock(
-            watermarks={topic: views.watermark_sql(table, name, topic) for topic in logs},
+            watermarks={topic: watermarks.watermark_sql(table, name, topic) for topic in logs},
             clocks={
-                (topic, clock): views.watermark_sql(table, name, topic, clock)
+                (topic, clock): watermarks.watermark_sql(table, name, topic, clock)
                 for topic in logs
                 for clock in OF_THE_LOG
             },

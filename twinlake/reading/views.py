@@ -1,7 +1,7 @@
 """Which views readers have, as text made from the release log. Pure; the SQL server executes it.
 
-`serve.<table>` follows the live release, `release_<n>.<table>` never changes,
-`meta.<table>_<version>_<topic>` tells both a version's watermark. A table with windows has `<table>_late`
+`serve.<table>` follows the live release, `release_<n>.<table>` never changes. A table with windows has
+`<table>_late`
 beside it; every topic has its views in each of these schemas, see `lake/topic_views.py`.
 """
 
@@ -11,14 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from twinlake.base import quote
-from twinlake.kinds.clock import OF_THE_LOG
 from twinlake.lake.catalog.release_log import Release
-from twinlake.lake.log import topic_views
-from twinlake.lake.log.log_clock import moment_sql
 
 SERVE = "serve"
-META = "meta"
-WATERMARK = "watermark"
 Texts = Mapping[tuple[str, str], str]
 NOTHING: Texts = {}
 
@@ -53,24 +48,6 @@ class View:
 
 def release_schema(number: int) -> str:
     return f"release_{number}"
-
-
-def watermark_name(table: str, version: str, topic: str) -> str:
-    """Names in the catalog have letters, digits and _ only."""
-    return f"{table}_{version.replace('-', '_')}_{topic_views.stem(topic)}"
-
-
-def watermark_sql(table: str, version: str, topic: str, clock: str = WATERMARK) -> str:
-    """The scalar expression that a served view uses for its version's watermark of a topic, or for how far
-    one of the log's own clocks has come."""
-    place = f"{quote.name(META)}.{quote.name(watermark_name(table, version, topic))}"
-    return f"(SELECT {clock} FROM {place})"
-
-
-def watermark_view(table: str, version: str, topic: str, values: Mapping[str, int | None]) -> View:
-    """The watermark and the log's clocks in microseconds, of `values` by name; NULL for one that is not."""
-    columns = (f"{moment_sql(values.get(name))} AS {name}" for name in (WATERMARK, *OF_THE_LOG))
-    return View(schema=META, name=watermark_name(table, version, topic), sql=f"SELECT {', '.join(columns)}")
 
 
 def late_name(table: str) -> str:
