@@ -1,8 +1,7 @@
 """Which views readers have, as text made from the release log. Pure; the SQL server executes it.
 
 `serve.<table>` follows the live release, `release_<n>.<table>` never changes. A table with windows has
-`<table>_late`
-beside it; every topic has its views in each of these schemas, see `lake/topic_views.py`.
+`<table>_late` beside it; every topic has its views in each of these schemas, see `lake/topic_views.py`.
 """
 
 from __future__ import annotations
