@@ -117,6 +117,7 @@ def test_a_scrape_says_what_the_lake_server_knows(whole: WholeServer, stage: Sta
     assert found.active("twinlake_topic_state", "state", topic=topic) == ["running"]
     counts = found.having("twinlake_topic_records", topic=topic)
     assert {dict(of)["verdict"]: n for of, n in counts.items() if n} == {"valid": 4, "invalid": 1}
+    assert found.value("twinlake_topic_deleted_records", topic=topic) == 0
     ingested = found.value("twinlake_topic_ingested_timestamp_seconds", topic=topic) or 0
     assert sent_at - 60 < ingested < time.time() + 60
     assert (found.value("twinlake_batch_seconds_count", topic=topic) or 0) >= 1

@@ -99,6 +99,30 @@ def test_the_command_tells_wrong_use_from_no_answer(
     assert ask(sql.services, "SELECT 1.50 AS a")["rows"] == [{"a": "1.50"}]
 
 
+def test_a_damaged_users_file_is_named_by_a_query_until_it_is_mended(
+    sql: SqlServer, jdbc: Callable[[], Any]
+) -> None:
+    """Whoever asks, with whichever password: theirs is not wrong. Over JDBC Hive says no more than no."""
+    file = sql.scratch / "password"
+    whole = file.read_text()
+    file.write_text(f"{whole}mallory\n")
+    try:
+        with pytest.raises(UsageError, match=f"the users in {file} cannot be read") as refused:
+            ask(sql.services, "SELECT 1")
+        stranger = httpx.get(f"{sql.url}/running", auth=("nobody", "guessed"), trust_env=False)
+        with pytest.raises(Exception, match="Error validating the login"):
+            jdbc()
+    finally:
+        file.write_text(whole)
+
+    assert refused.value.why == f"line {len(whole.splitlines()) + 1} has not the form " + (
+        "user:iterations:salt:hash:role"
+    )
+    assert "correct the line" in refused.value.remedy
+    assert stranger.status_code == 503 and "mallory" not in stranger.text
+    assert ask(sql.services, "SELECT 1 AS a")["rows"] == [{"a": 1}]
+
+
 def test_jdbc_reads_the_same_views(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     connection = jdbc()
     statement = connection.createStatement()

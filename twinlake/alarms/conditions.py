@@ -76,7 +76,8 @@ def conditions(
     yield from _refused(seen, bounds)
     yield from _waiting(status, bounds, now)
     yield from _old(status, bounds, now)
-    yield from _unsafe(status.get("backup"), bounds, now)
+    if unsafe := of_backups(status.get("backup"), bounds, now):
+        yield unsafe
 
 
 def _live(status: Mapping[str, Any]) -> Mapping[str, str]:
@@ -243,22 +244,23 @@ def _old(status: Mapping[str, Any], bounds: Alarms, now: datetime) -> Iterator[C
             )  # fmt: skip
 
 
-def _unsafe(backup: Mapping[str, Any] | None, bounds: Alarms, now: datetime) -> Iterator[Condition]:
-    """Backups of a lake that has a folder for them: the last one failed, or there was none for too long."""
+def of_backups(backup: Mapping[str, Any] | None, bounds: Alarms, now: datetime) -> Condition | None:
+    """Of a lake that has a folder for them, by what its server says: the last failed, or there was none for
+    too long."""
     if not backup:
-        return
+        return None
     newest, failed = backup["newest"], backup["failed"]
     has = f"the newest is of {newest}" if newest else "there is none yet"
     take = "`twinlake backup` takes one now"
     if failed:
         why = f"{failed['what']} {failed['why']}".strip()
-        yield Condition(kind="backup", title="backup", what="the last one failed", why=f"{why}; {has}",
-                        remedy=f"{failed['remedy']}; {take}".removeprefix("; "))  # fmt: skip
-        return
+        return Condition(kind="backup", title="backup", what="the last one failed", why=f"{why}; {has}",
+                         remedy=f"{failed['remedy']}; {take}".removeprefix("; "))  # fmt: skip
     since = newest or backup["since"]
     if since and now - parse_moment(since) > timedelta(hours=bounds.backup_hours):
-        yield Condition(
+        return Condition(
             kind="backup", title="backup", what="none has been taken lately",
             why=f"{has}; backup_hours allows {bounds.backup_hours} hours",
             remedy=f"see that the DAG `backup` runs in Airflow, and why it fails; {take}",
         )  # fmt: skip
+    return None

@@ -15,6 +15,7 @@ from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import nearest
 from twinlake.base.times import utc_now
 from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
+from twinlake.config import users
 from twinlake.config.keys import Section
 from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
@@ -114,6 +115,7 @@ def checks(settings: Settings) -> Iterator[Finding]:
     yield tried("installation", "Java and jars", lambda: _prerequisites(settings))
     yield tried("installation", str(settings.home), lambda: _room(settings.home))
     yield from _upgrade(settings)
+    yield from _users(settings)
     yield tried("sql", "what holds the SQL server", lambda: _confinement(settings))
     for name, port in values.ports.fixed.items():
         yield tried("ports", f"{name} = {port}", partial(_port, settings, name, port))
@@ -186,6 +188,13 @@ def _room(home: Path) -> str:
             f"the disk of {folder} is nearly full", f"{free:,} bytes are free", "make room there"
         )
     return f"{free / 1e9:,.0f} GB are free"
+
+
+def _users(settings: Settings) -> Iterator[Finding]:
+    """Nothing before `twinlake up` has made them."""
+    file = sql.users_file(folders_of(settings))
+    if file.exists():
+        yield tried("users", str(file), lambda: f"{users.refuse_damaged(file)} may sign in")
 
 
 def _upgrade(settings: Settings) -> Iterator[Finding]:

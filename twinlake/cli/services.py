@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError, visible
-from twinlake.base.files import full_disk
+from twinlake.cli.care import backup_told, care, show_backup
 from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
@@ -19,7 +19,6 @@ from twinlake.cli.pause import show_paused
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.problems import NOTHING, Problem, problems
-from twinlake.services.rotation import unfinished_error
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.services.upgrade import state as upgrade
@@ -115,8 +114,9 @@ def status(
 
     Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
     clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
-    server cannot follow the lake or hears nothing of the lake server, a rotation of secrets or an upgrade was
-    not finished, a disk is full, or the supervisor has ended.
+    server cannot follow the lake or hears nothing of the lake server, the last backup failed or the newest is
+    too old, the users file is damaged, a rotation of secrets or an upgrade was not finished, a disk is full,
+    or the supervisor has ended.
     """
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
@@ -127,30 +127,18 @@ def status(
         return
     parts, lake = asked(settings)
     found = problems(parts, lake, record.supervisor_error(settings))
-    if half_rotated := unfinished_error(folders_of(settings)):
-        found.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
-    if half_upgraded := upgrade.error_of(folders_of(settings)):
-        found.append(Problem("upgrade", None, "upgrade", half_upgraded.to_json()))
-    found += _without_room(settings, found)
+    found += care(settings, parts, lake, found)
     whole = _is_whole(parts)
     if as_json:
         print_json(as_told(settings, parts, lake))
     else:
         _show(parts, lake)
+        show_backup(settings, lake)
         _show_problems(found)
     if not whole:
         raise typer.Exit(3)
     if found:
         raise typer.Exit(1)
-
-
-def _without_room(settings: Settings, found: list[Problem]) -> list[Problem]:
-    """A full disk: what has no room may be unable to write down that it has none."""
-    lake = settings.lake if isinstance(settings.lake, Path) else settings.home
-    full = full_disk(settings.home, lake)
-    if full is None or any(one.error["what"] == full.what for one in found):
-        return []
-    return [Problem("disk", None, "disk", full.to_json())]
 
 
 def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -172,6 +160,7 @@ def as_told(settings: Settings, parts: list[dict[str, Any]], lake: dict[str, Any
     return {
         "home": str(settings.home), "ready": _is_whole(parts),
         "supervisor": record.supervisor_alive(settings), "parts": parts, **lake,
+        "backup": backup_told(settings, lake),
     }  # fmt: skip
 
 

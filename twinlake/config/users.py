@@ -98,6 +98,18 @@ def load(file: Path) -> dict[str, User]:
     return found
 
 
+def refuse_damaged(file: Path) -> int:
+    """How many users there are; UsageError where nobody is let in, as the file is not ours, or gone."""
+    found = load(file)
+    if not file.exists():
+        raise UsageError(
+            f"the users in {file} cannot be read", "there is no such file",
+            "put it back from a backup; without one `twinlake down` and `twinlake up` make it again with its "
+            "first users",
+        )  # fmt: skip
+    return len(found)
+
+
 def _lines_of(name: str, parts: Sequence[str]) -> tuple[str, str]:
     """What `User` has of one or two passwords."""
     line, before = (":".join((name, *one)) if one else "" for one in (parts[:_OF_ONE], parts[_OF_ONE:]))

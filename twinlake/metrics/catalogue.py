@@ -120,6 +120,14 @@ TOPIC_LOST = Metric(
     name="twinlake_topic_lost_records", unit=RECORDS, labels=("topic",),
     meaning="Offsets that Kafka had deleted before they were read, accepted by an operator.",
 )  # fmt: skip
+TOPIC_DELETED = Metric(
+    name="twinlake_topic_deleted_records", unit=RECORDS, labels=("topic",),
+    meaning="Records that retention has deleted from the log so far, for which the rows of tables stay.",
+)  # fmt: skip
+TOPIC_EXPIRED = Metric(
+    name="twinlake_topic_deleted_timestamp_seconds", unit=SECONDS, labels=("topic",),
+    meaning="When retention has deleted last, in seconds since 1970; nothing where it never has.",
+)  # fmt: skip
 TOPIC_BATCH = Metric(
     name="twinlake_topic_batch", unit="batch number", labels=("topic",),
     meaning="The newest batch of the log.",

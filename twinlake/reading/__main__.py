@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
             return users.admitted(given.password_file, user, password)
         except UsageError as error:
             journal.error("nobody is let in", why=str(error))
-            return None
+            raise
 
     past = PastTables(spark, settings.lake)
     reader = Reader(

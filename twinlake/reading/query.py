@@ -183,7 +183,11 @@ class Guard:
         with suppress(HTTPException):  # it is no Basic authorization at all
             given = await BASIC(request)
             asked = (given.username, given.password) if given else ("", "")
-            if user := await run_in_threadpool(self._admits, *asked):
+            try:
+                user = await run_in_threadpool(self._admits, *asked)
+            except UsageError as error:  # of the users file: whoever asks, it is not their password
+                return error_response(503, error)
+            if user:
                 request.state.user = user
                 return _without_header(request)
         unknown = UsageError(

@@ -36,6 +36,7 @@ from twinlake.lake.delta.damages import Damages
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.log.fresh_rows import NewRows
 from twinlake.lake.log.log import Log, log_path
+from twinlake.lake.log.log_start import LogStart
 from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
 from twinlake.lineage.lineage import of_lake
@@ -265,7 +266,7 @@ class LakeServer:
             name: TopicNow(
                 state=state_of(ingest, self.pauses.of("topic", name)), end=ingest.log_end,
                 error=topic_error(ingest, self._damage_of(name), self.pauses.of("topic", name)),
-                lag_records=self._lags.get(name),
+                lag_records=self._lags.get(name), start=self._start_of(name),
             )
             for name, ingest in self.ingests.copy().items()
         }  # fmt: skip
@@ -311,8 +312,10 @@ class LakeServer:
     def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
         damage = self._damage_of(name)
         watch, lag, paused = self._watches.get(name), self._lags.get(name), self.pauses.of("topic", name)
-        start = self._lake.logs[name].known_start if self._lake else None
-        return topic_status(name, ingest, damage, watch, lag, paused, start)
+        return topic_status(name, ingest, damage, watch, lag, paused, self._start_of(name))
+
+    def _start_of(self, name: str) -> LogStart | None:
+        return self._lake.logs[name].known_start if self._lake else None
 
     def _ingest(self, log: Log, versions: Versions) -> TopicIngest:
         name = log.topic.name

@@ -16,6 +16,7 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health
 from twinlake.lake.catalog.witnessed import ANSWERS
 from twinlake.lake.log.log import Log
+from twinlake.lake.log.log_start import LogStart
 from twinlake.metrics import catalogue
 from twinlake.metrics.catalogue import LAKE, Metric
 from twinlake.metrics.events import Counts, Durations
@@ -41,6 +42,8 @@ class TopicNow:
     error: TwinlakeError | None
     end: LogEnd | None = None
     lag_records: int | None = None
+    start: LogStart | None = None
+    """Where its log starts; None as long as retention has deleted nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,8 @@ def _topic(scrape: Scrape, name: str, topic: TopicNow) -> None:
     scrape.add(catalogue.TOPIC_LATE, end.counts.get(LATE, 0), topic=name)
     scrape.add(catalogue.TOPIC_UNREADABLE, sum(end.unreadable.values()), topic=name)
     scrape.add(catalogue.TOPIC_LOST, _lost(end), topic=name)
+    scrape.add(catalogue.TOPIC_DELETED, topic.start.rows if topic.start else 0, topic=name)
+    scrape.add(catalogue.TOPIC_EXPIRED, _at(topic.start.made_at if topic.start else ""), topic=name)
     scrape.add(catalogue.TOPIC_BATCH, end.batch, topic=name)
     scrape.add(catalogue.TOPIC_WATERMARK, _seconds(end.watermark), topic=name)
     scrape.add(catalogue.TOPIC_INGESTED, _seconds(end.ingested_at), topic=name)
