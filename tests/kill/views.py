@@ -11,7 +11,8 @@ from tests.oracle.check import check
 from twinlake.base.location import Location
 from twinlake.lake.catalog import release_log
 from twinlake.reading.follower import Follower
-from twinlake.reading.views import META, SERVE
+from twinlake.reading.views import SERVE
+from twinlake.reading.watermarks import META
 
 
 class Views:
