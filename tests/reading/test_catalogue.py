@@ -91,7 +91,7 @@ def test_it_is_read_like_any_table(sql: SqlServer) -> None:
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("SELECT * FROM information_schema.routines", "it has schemata, tables and columns"),
+        ("SELECT * FROM information_schema.routines", "it has schemata, tables, columns and table_status"),
         ("SELECT * FROM elsewhere.information_schema.tables", "there is no schema"),
         (
             "SELECT * FROM information_schema.tables WITH (path = '/etc/passwd')",

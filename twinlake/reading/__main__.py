@@ -87,13 +87,13 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
-    from twinlake.reading.reports import Reports
+    from twinlake.reading.reports import Reports, show_report
     from twinlake.reading.running import RunningStatements
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
     follower.start()
-    reports = Reports(settings.lake)
+    reports = Reports(settings.lake, heard=lambda report: show_report(spark, report))
     reports.start()
     jdbc = open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)

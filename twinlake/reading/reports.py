@@ -6,16 +6,20 @@ been none is counted by this process's own clock, which only goes on.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from twinlake.base.location import Location
 from twinlake.lake.catalog.stalled import Report, Stalled, published
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LOOK_S = 1.0
 SILENT_S = 10.0
@@ -27,8 +31,12 @@ journal = structlog.get_logger(__name__)
 class Reports:
     """A thread of its own looks every second: the one that follows the lake may be busy for longer."""
 
-    def __init__(self, lake: Location, clock: Callable[[], float] = time.monotonic) -> None:
-        self._lake, self._clock = lake, clock
+    def __init__(
+        self, lake: Location, clock: Callable[[], float] = time.monotonic,
+        heard: Callable[[Report], None] = lambda report: None,
+    ) -> None:  # fmt: skip
+        """`heard` is called with each new report."""
+        self._lake, self._clock, self._heard = lake, clock, heard
         self._newest: Report | None = None
         self._stalled: dict[tuple[str, str], Stalled] = {}
         self._heard_at = clock()
@@ -66,6 +74,7 @@ class Reports:
             if found is not None and found != self._newest:
                 self._stalled = {(one.table, one.version): one for one in found.stalled}
                 self._newest, self._heard_at = found, self._clock()
+                self._heard(found)
 
     def _run(self) -> None:
         self._try()
@@ -80,3 +89,15 @@ class Reports:
             if str(error) != self._failed:
                 journal.exception("the lake server's report cannot be read; it is tried again")
             self._failed = str(error)
+
+
+def show_report(spark: SparkSession, report: Report) -> None:
+    """Has `information_schema.table_status` say what the report does."""
+    jvm: Any = spark._jvm
+    stalled = {(one.table, one.version): one.why for one in report.stalled}
+    rows = [
+        {**asdict(one), "stalled_because": stalled.get((one.table, one.version)), "reported_at": report.at,
+         "position": json.dumps(one.position, sort_keys=True)}
+        for one in report.tables
+    ]  # fmt: skip
+    jvm.twinlake.reading.InformationSchema.report(json.dumps(rows))

@@ -30,7 +30,7 @@ from twinlake.lake.catalog.paused import Pauses
 from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.runs import Runs
-from twinlake.lake.catalog.stalled import Publisher
+from twinlake.lake.catalog.stalled import Publisher, table_states
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.damages import Damages
 from twinlake.lake.delta.read_errors import damage_in
@@ -128,7 +128,10 @@ class LakeServer:
         """The live release as of the start, or of the last job's end: nothing else changes it."""
         self._finding_live = threading.Lock()
         self._metrics = LakeMetrics(self._now, self._certificates, clock)
-        self._publisher = Publisher(settings.lake, lambda: self.lake.versions.health(), clock)
+        self._publisher = Publisher(
+            settings.lake, lambda: self.lake.versions.health(), clock,
+            lambda: table_states(self._live, self.lake.versions.health(), self._certificates),
+        )  # fmt: skip
         self._watch: SparkWatch | None = None
         self._ending = threading.Event()
         self._housekeeping = threading.Thread(target=self._keep_house, name="housekeeping", daemon=True)
@@ -198,7 +201,7 @@ class LakeServer:
             if not self.pauses.of("topic", name):
                 ingest.start()
         self._live = self._live_release()
-        self._describe()
+        described.publish(self.settings.lake, self.settings.sources)
         self.jobs.start()
         self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
@@ -287,14 +290,7 @@ class LakeServer:
         if job.ended and job.kind in CHANGES_WHAT_WAITS:
             self._approval.look(self.lake)
         if job.ended and job.kind in ("reload", "promote"):
-            self._describe()
-
-    def _describe(self) -> None:
-        """Tell readers what contracts say in words; they can read without."""
-        try:
             described.publish(self.settings.lake, self.settings.sources)
-        except (TwinlakeError, OSError) as error:
-            journal.warning("readers do not see what contracts say in words", why=str(error))
 
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""

@@ -1,8 +1,8 @@
 """Stalled: the living versions that do not keep up with their logs, as the lake server tells readers.
 
 `<lake>/report.json`, replaced as a whole when it changes and every few seconds besides: under `stalled` a
-list of objects with table, version, why and position (by topic, the batch up to which its rows are). A reader
-that sees no new report does not know which there are.
+list of objects with table, version, why and position (by topic, the batch up to which its rows are), under
+`tables` how each live table stands. A reader that sees no new report does not know it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass
 import structlog
 
 from twinlake.base.location import Location
-from twinlake.base.times import Clock, format_moment
+from twinlake.base.times import Clock, format_moment, from_micros
+from twinlake.lake.catalog.certificates import Certificates
+from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import Health
 from twinlake.lake.storage import store
 
@@ -60,12 +62,46 @@ def _why(one: Health) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableState:
+    """How a live table stands: at which position and watermark (`data_time`, RFC 3339) its rows are, and what
+    its newest certificate says; None of one that has none yet."""
+
+    table: str
+    version: str
+    release: int
+    position: dict[str, int]
+    data_time: str | None
+    equal: bool | None = None
+    certified_at: str | None = None
+    covers: str | None = None
+
+
+def table_states(
+    live: Release | None, health: Iterable[Health], certificates: Certificates
+) -> list[TableState]:
+    """Of all live tables that are known; answered from memory."""
+    known = {(one.table, one.version): one for one in health}
+    found = []
+    for named in sorted(live.tables.items()) if live else ():
+        if live and (one := known.get(named)):
+            made = certificates.newest(*named)
+            found.append(TableState(
+                table=one.table, version=one.version, release=live.number, position=one.position,
+                data_time=None if one.watermark is None else format_moment(from_micros(one.watermark)),
+                equal=made.equal if made else None, certified_at=made.created_at if made else None,
+                covers=made.covers if made else None,
+            ))  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What the lake server has reported to readers, and when by its own clock. No two are alike."""
 
     number: int
     at: str
     stalled: tuple[Stalled, ...]
+    tables: tuple[TableState, ...] = ()
 
 
 class Publisher:
@@ -74,8 +110,11 @@ class Publisher:
     In a thread of its own: whatever the others wait for, readers know that there is a lake server.
     """
 
-    def __init__(self, lake: Location, health: Callable[[], Iterable[Health]], clock: Clock) -> None:
-        self._lake, self._health, self._clock = lake, health, clock
+    def __init__(
+        self, lake: Location, health: Callable[[], Iterable[Health]], clock: Clock,
+        tables: Callable[[], Iterable[TableState]] = tuple,
+    ) -> None:  # fmt: skip
+        self._lake, self._health, self._clock, self._tables = lake, health, clock, tables
         self._written: Report | None = None
         self._written_at = 0.0  # on the monotonic clock
         self._ending = threading.Event()
@@ -106,7 +145,9 @@ class Publisher:
         if before and current == before.stalled and time.monotonic() - self._written_at < REPORT_S:
             return
         number = before.number + 1 if before else 1
-        report = Report(number=number, at=format_moment(self._clock()), stalled=current)
+        report = Report(
+            number=number, at=format_moment(self._clock()), stalled=current, tables=tuple(self._tables())
+        )
         store.replace(_file(self._lake), json.dumps(asdict(report), indent=2))
         self._written, self._written_at = report, time.monotonic()
 
@@ -114,7 +155,7 @@ class Publisher:
 def published(lake: Location) -> Report | None:
     """What the lake server reported last; None where it has never done so."""
     try:
-        return store.read_as(_file(lake), Report)
+        return store.read_as(_file(lake), Report, {"tables": []})
     except FileNotFoundError:
         return None
 

@@ -1,5 +1,9 @@
 package twinlake.reading;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -24,10 +28,10 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * `information_schema` as SQL's standard has it, of what a reader is shown ({@link Listing}): `schemata`, `tables` and
- * `columns`, each with the words of the contracts beside. It is no schema of the catalog: a statement that names a
- * table of it reads these rows.
+ * `columns`, each with the words of the contracts beside; and `table_status`, what the lake server last reported of
+ * the live tables. It is no schema of the catalog: a statement that names a table of it reads these rows.
  */
-final class InformationSchema {
+public final class InformationSchema {
   private static final String NAME = "information_schema", CATALOG = "spark_catalog";
   private static final StructType SCHEMATA = StructType.fromDDL(
       "catalog_name STRING, schema_name STRING, schema_owner STRING");
@@ -37,7 +41,33 @@ final class InformationSchema {
       "table_catalog STRING, table_schema STRING, table_name STRING, column_name STRING, ordinal_position INT, "
           + "is_nullable STRING, data_type STRING, numeric_precision INT, numeric_scale INT, comment STRING");
 
+  private static final StructType TABLE_STATUS = StructType.fromDDL(
+      "table_schema STRING, table_name STRING, version STRING, release BIGINT, data_time TIMESTAMP, position STRING, "
+          + "is_stalled BOOLEAN, stalled_because STRING, is_certified_equal BOOLEAN, certified_at TIMESTAMP, "
+          + "certificate_covers STRING, reported_at TIMESTAMP");
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static volatile List<Row> statuses = List.of();
+
   private InformationSchema() {}
+
+  /** `json` is a list of what the lake server reports of each live table, see `reading/reports.py`. */
+  public static void report(String json) throws JsonProcessingException {
+    List<Row> found = new ArrayList<>();
+    for (JsonNode one : JSON.readTree(json)) {
+      String why = one.path("stalled_because").textValue();
+      JsonNode equal = one.path("equal");
+      found.add(RowFactory.create(
+          DefaultSchema.SERVE, one.path("table").textValue(), one.path("version").textValue(),
+          one.path("release").longValue(), moment(one.path("data_time")), one.path("position").textValue(), why != null, why,
+          equal.isBoolean() ? equal.booleanValue() : null, moment(one.path("certified_at")),
+          one.path("covers").textValue(), moment(one.path("reported_at"))));
+    }
+    statuses = found;
+  }
+
+  private static Instant moment(JsonNode text) {
+    return text.isTextual() ? Instant.parse(text.textValue()) : null;
+  }
 
   /** The plan, with rows for its tables. */
   static LogicalPlan answered(SparkSession session, LogicalPlan plan) {
@@ -82,7 +112,8 @@ final class InformationSchema {
         case "schemata" -> named(table, SCHEMATA, schemata(listing));
         case "tables" -> named(table, TABLES, tables(listing));
         case "columns" -> named(table, COLUMNS, columns(listing));
-        default -> throw new Refused(table + " of " + NAME, "it has schemata, tables and columns");
+        case "table_status" -> named(table, TABLE_STATUS, statuses);
+        default -> throw new Refused(table + " of " + NAME, "it has schemata, tables, columns and table_status");
       };
     }
   }
