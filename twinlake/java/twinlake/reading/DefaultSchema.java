@@ -3,6 +3,7 @@ package twinlake.reading;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.execution.command.SetNamespaceCommand;
@@ -23,7 +24,10 @@ public final class DefaultSchema {
   /** A session of its own for one reader. */
   public static SparkSession begin(SparkSession owner) {
     SparkSession session = owner.newSession();
-    ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog().setCurrentDatabase(SERVE);
+    SessionCatalog catalog = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
+    if (catalog.databaseExists(SERVE)) { // before the lake is followed there is none
+      catalog.setCurrentDatabase(SERVE);
+    }
     return session;
   }
 
