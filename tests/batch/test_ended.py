@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.batch.test_retention import opened, take
+from tests.batch.test_retention import SHARES, opened, take
 from tests.history import SALES
 from tests.releases.lake import START, Lake, order
 from tests.world import Killed
@@ -25,7 +25,6 @@ from twinlake.batch.diff import changes
 from twinlake.batch.maintain import drop_old_commits, vacuum
 from twinlake.batch.pinned import exact_side, only
 from twinlake.batch.touched import touched
-from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.windows import Hopping
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
@@ -40,10 +39,6 @@ HOPPING = replace(
     retention="10 minutes",
     window=Hopping(on="ordered_at", size="3 minutes", every="1 minute"),
 )
-SHARES = Derived(
-    name="shares", reads=("sales_per_region",), columns=("region", "orders"), keys=("region",),
-    by=("region",), sql="SELECT region, sum(orders) AS orders FROM sales_per_region GROUP BY region",
-)  # fmt: skip
 TABLES: dict[str, Kind] = {table.name: table for table in (ENDING, HOPPING, SHARES)}
 
 

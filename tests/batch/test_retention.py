@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.history import LATEST, SALES
 from tests.project import PROJECT
+from tests.reading.test_past_tables import KEPT, PAID, VISITS
 from tests.releases.lake import Lake, order
 from tests.world import Killed
 from twinlake.backup import take as backup
@@ -31,11 +32,7 @@ from twinlake.batch.maintain import vacuum
 from twinlake.batch.verify import verify
 from twinlake.config.settings import Settings
 from twinlake.kinds.derived import Derived
-from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind, ViewClock
-from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.sessions import Sessions
-from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.version import Health
@@ -43,19 +40,10 @@ from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.quarantine import quarantine_sql
 from twinlake.reading.past_tables import PastTables
 
-COLUMNS = {"customer": "customer", "at": "ordered_at", "amount": "amount"}
-VISITS = Sessions(
-    name="visits", inputs=("orders",), columns=COLUMNS, keys=("customer",), on="at", gap="2 minutes",
-    measures={"n": Count()},
-)  # fmt: skip
-KEPT = Events(
-    name="kept", inputs=("orders",), columns=COLUMNS, store=Store(keys=("customer",), on="at", cell="1 hour")
-)
 SHARES = Derived(
     name="shares", reads=("sales_per_region",), columns=("region", "orders"), keys=("region",),
     by=("region",), sql="SELECT region, sum(orders) AS orders FROM sales_per_region GROUP BY region",
 )  # fmt: skip
-PAID = Events(name="paid", inputs=("orders",), columns=COLUMNS, where="status = 'paid'")
 STORED: tuple[Any, ...] = (SALES, LATEST, VISITS, KEPT)
 TABLES: dict[str, Kind] = {table.name: table for table in (*STORED, SHARES)}
 RETENTION = "\nslaProperties:\n  - {property: retention, value: 30, unit: days}\n"

@@ -145,6 +145,7 @@ def test_both_ways_of_asking_have_the_time_of_one(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(witnessing, "witness", witness)
     monkeypatch.setattr(witnessing, "_stepped", lambda *_: "rows")
     monkeypatch.setattr(witnessing, "_rows", lambda *_: None)
+    monkeypatch.setattr(witnessing, "_deleted", lambda *_: "")
     asking(monkeypatch, ask(tmp_path))
     maintained: Any = MaintainedVersion.__new__(MaintainedVersion)
 

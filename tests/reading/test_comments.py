@@ -66,8 +66,8 @@ def test_describe_and_jdbc_say_what_contracts_say_and_follow_them(
     described.publish(released.lake, [project_in(tmp_path)])
     table = "serve.sales_per_region"
     wait_for("the new words", lambda: "It's one row" in str(of_table(sql, table)) or None, 60)
-    released.promote(released.paid_orders)  # an altered view keeps them
-    sql.wait_until(lambda status: status["release"] == 2)
+    made = released.promote(released.paid_orders)  # an altered view keeps them
+    sql.wait_until(lambda status: status["release"] == made.number)
     until(sql, "serve.sales_per_region", "window_start", "Start of the minute")
     released.promote(released.all_orders)
 

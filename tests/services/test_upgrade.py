@@ -18,7 +18,7 @@ import pytest
 from tests.services.upgraded import BACKWARD, FORWARD, NEVER_RAN, World, content, kill_at, world_in
 from tests.world import Killed
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import DifferenceError, TwinlakeError, UnreachableError, UsageError
+from twinlake.base.errors import BusyError, DifferenceError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.version import VERSION
 from twinlake.services.upgrade import kept, starter, state
 from twinlake.services.upgrade.state import Step
@@ -166,6 +166,21 @@ def test_what_would_fail_is_said_first_and_changes_nothing(world: World) -> None
         world.upgrade.forward()
 
     assert (content(world.folders.home), world.machine.does, world.step) == (before, [], None)
+
+
+def test_one_that_runs_is_not_said_to_have_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state.error_seen(world.folders) is None
+    kill_at(monkeypatch, FORWARD[-1])
+    with pytest.raises(Killed):
+        world.upgrade.forward()
+
+    with state.alone(world.folders):
+        running = state.error_seen(world.folders)
+    ended = state.error_seen(world.folders)
+
+    assert isinstance(running, BusyError) and running.what.endswith("is running")
+    assert running.remedy == "wait for its end" and "checking what the new version" in running.why
+    assert ended is not None and ended.what.endswith("was not finished")
 
 
 def test_a_second_upgrade_waits_until_the_first_is_ended(world: World) -> None:

@@ -30,7 +30,7 @@ def care(
     made = []
     if half_rotated := unfinished_error(folders_of(settings)):
         made.append(Problem("rotation", None, "secrets", half_rotated.to_json()))
-    if half_upgraded := upgrade.error_of(folders_of(settings)):
+    if half_upgraded := upgrade.error_seen(folders_of(settings)):
         made.append(Problem("upgrade", None, "upgrade", half_upgraded.to_json()))
     if backup := backup_told(settings, lake):
         made += [Problem("backup", None, "backup", backup["error"])] if backup["error"] else []

@@ -204,7 +204,7 @@ def _upgrade(settings: Settings) -> Iterator[Finding]:
         return
 
     def whether_finished() -> str:
-        if error := upgrade.error_of(folders):
+        if error := upgrade.error_seen(folders):
             raise error
         kept = "what it kept of before is there until `twinlake upgrade --done`"
         return f"finished; {kept}"

@@ -145,7 +145,7 @@ def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What services and lake server say of themselves; UnreachableError where nothing runs."""
     parts = control.describe(settings)
     if not parts:
-        if half_upgraded := upgrade.error_of(folders_of(settings)):
+        if half_upgraded := upgrade.error_seen(folders_of(settings)):
             raise UnreachableError(
                 f"Twinlake is not running: {half_upgraded.what}", half_upgraded.why, half_upgraded.remedy
             )

@@ -114,6 +114,10 @@ class Here:
                     f"{new[0].title}: {error['what']}", error.get("why", ""), error.get("remedy", "")
                 )
             time.sleep(1)
+        if left := self._problems():
+            first = f"{left[0].title}: {left[0].error['what']}"
+            self.say(f"not of the upgrade's making, and named by `twinlake status`: {first}"
+                     + (f", and {len(left) - 1} more" if left[1:] else ""))  # fmt: skip
         return None
 
     def note(self, what: Mapping[str, str]) -> None:

@@ -121,6 +121,20 @@ def error_of(folders: Folders) -> TwinlakeError | None:
     )
 
 
+def error_seen(folders: Folders) -> TwinlakeError | None:
+    """What others see of it: that it was not finished, or that it still runs."""
+    error, state = error_of(folders), load(folders)
+    if error is None or state is None:
+        return None
+    try:
+        with alone(folders):
+            return error
+    except BusyError:
+        return BusyError(
+            f"an upgrade of {state.began_at} is running", f"it is {WORDS[state.step]}", "wait for its end"
+        )
+
+
 def refuse_start(folders: Folders) -> None:
     """UsageError where `twinlake up` would start on half an upgrade, or by the new version on what was put
     back."""
