@@ -63,7 +63,7 @@ def test_a_table_has_meaning_lineage_up_and_down_versions_and_releases(lake: Any
     assert found["stored"] and found["windows"] and found["late"] and found["read_by"] == ("big",)
     sales = next(one for one in found["columns"] if one["name"] == "sales")
     assert sales == {
-        "name": "sales", "meaning": "", "key": False, "type": "decimal(38,2)",
+        "name": "sales", "meaning": "Sum of the orders' amounts.", "key": False, "type": "decimal(38,2)",
         "made_of": [{"owner": "orders", "column": "amount"}],
         "used_by": [{"owner": "big", "column": "total"}],
     }  # fmt: skip
