@@ -16,6 +16,15 @@ WRONG = {
     "DROP VIEW serve.orders": ("the query was refused", "is refused, because", "use SELECT, SHOW, DESCRIBE"),
     "SELECT array_repeat('x', 1500000000)": ("the query was refused", "is refused, because", "use rows"),
     "SELECT * FROM serve.nothing": ("the query failed", "TABLE_OR_VIEW_NOT_FOUND", "SHOW VIEWS IN serve"),
+    "SELECT * FROM serve.latest_ordr": (
+        "the query failed", "cannot be found", "did you mean serve.latest_order? see what there is",
+    ),
+    "SELECT 1\nFROM sales_per_reigon": (
+        "the query failed", "; line 2 pos 5", "did you mean serve.sales_per_region?",
+    ),
+    "SELECT * FROM serv.latest_order": ("the query was refused", "did you mean serve?", "use SELECT"),
+    "SELECT custmer FROM latest_order": ("the query failed", "`customer`", "correct the statement"),
+    "SELECT\n custmer FROM latest_order": ("the query failed", "; line 2 pos 1", "correct the statement"),
     "SELEC 1": ("the query failed", "PARSE_SYNTAX_ERROR", "correct the statement"),
     "SELECT order_id / 0 FROM serve.orders": ("the query failed", "DIVIDE_BY_ZERO", "correct the statement"),
     "SELECT cast('[DAMAGED_FILE] /lake/a.parquet: gone' AS INT)": (

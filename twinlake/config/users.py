@@ -1,7 +1,9 @@
 """Users: who may sign in to the console and the SQL server, each with a role, in one file of salted hashes.
 
 A line each: `user:iterations:salt:hash:role`; while a password is rotated `iterations:salt:hash` of the one
-of before stands before the role, too, and either lets them in. `access/users` of the data directory holds it.
+of before stands before the role, too, and either lets them in. Behind the role may stand `:disabled`, of who
+is not let in, and `:{...}`, the rights of who does not read everything (`config/rights.py`). `access/users`
+of the data directory holds it. A line `:mask:key`, which is no user's, has the key of masks that hash.
 The SQL server reads it as another user of the system, by Python (HTTP) and by Java (JDBC, `Passwords.java`);
 the console does too, whenever somebody signs in or asks for a page. Passwords are made here, never chosen:
 192 random bits need no slow hash, and nobody has used them elsewhere.
@@ -9,6 +11,7 @@ the console does too, whenever somebody signs in or asks for a page. Passwords a
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +22,7 @@ from pathlib import Path
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.files import alone, replace_file
 from twinlake.base.passwords import hashed, verify
+from twinlake.config.rights import ALL, Rights
 
 ANALYST, OPERATOR, ADMIN = "analyst", "operator", "admin"
 ROLES = {
@@ -29,8 +33,11 @@ ROLES = {
 """Each with what it may do."""
 ACTING = (OPERATOR, ADMIN)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
-_LINE = re.compile(r"([^:\s]+)((?::\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}){1,2}):([a-z]+)")
+_LINE = re.compile(
+    r"([^:\s]+)((?::\d{1,7}:[0-9a-f]{32}:[0-9a-f]{64}){1,2}):([a-z]+)(:disabled)?(?::(\{.*\}))?"
+)
 """`Passwords.java` has the same form: a hash that was cut is none."""
+_MASK = re.compile(r":mask:([0-9a-f]{64})")
 _OF_ONE = 3
 """Of a password: iterations, salt, hash."""
 _NOBODY = hashed("", secrets.token_urlsafe(24))
@@ -51,6 +58,9 @@ class User:
     """`user:iterations:salt:hash`, as `base/passwords.py` has it: another one is another password."""
     before: str = ""
     """The same of the password that holds beside it while that is rotated; empty else."""
+    rights: Rights = ALL
+    disabled: bool = False
+    """Not let in by any password."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -59,7 +69,8 @@ class User:
 
     def signed_in_by(self, line: str) -> User | None:
         """The user as one who has shown the password of this line; None where that holds no more."""
-        return replace(self, line=line, before="") if line in self.lines else None
+        is_in = line in self.lines and not self.disabled
+        return replace(self, line=line, before="") if is_in else None
 
     @property
     def acts(self) -> bool:
@@ -67,7 +78,9 @@ class User:
 
     def written(self) -> str:
         before = self.before.removeprefix(self.name)  # with its colon
-        return f"{self.line}{before}:{self.role}\n"
+        disabled = ":disabled" if self.disabled else ""
+        rights = "" if self.rights == ALL else ":" + json.dumps(self.rights.to_json())
+        return f"{self.line}{before}:{self.role}{disabled}{rights}\n"
 
 
 def can_be_name(text: str) -> bool:
@@ -86,6 +99,8 @@ def load(file: Path) -> dict[str, User]:
         raise _unreadable(file, str(getattr(error, "strerror", None) or error)) from error
     found: dict[str, User] = {}
     for number, text in enumerate(lines, 1):
+        if number == 1 and _MASK.fullmatch(text):
+            continue
         if not (parts := _LINE.fullmatch(text)):
             raise _unreadable(file, f"line {number} has not the form user:iterations:salt:hash:role")
         name, role = parts[1], parts[3]
@@ -94,8 +109,29 @@ def load(file: Path) -> dict[str, User]:
         if role not in ROLES:
             raise _unreadable(file, f"line {number} has the unknown role {role}")
         line, before = _lines_of(name, parts[2].split(":")[1:])
-        found[name] = User(name=name, role=role, line=line, before=before)
+        try:
+            rights = Rights.from_json(json.loads(parts[5])) if parts[5] else ALL
+        except (UsageError, ValueError) as error:
+            raise _unreadable(file, f"line {number} has rights that mean nothing: {error}") from error
+        found[name] = User(
+            name=name, role=role, line=line, before=before, rights=rights, disabled=parts[4] is not None
+        )
     return found
+
+
+def mask_key(file: Path) -> str:
+    """Of masks that hash, in hexadecimal: one for all, made with the first rights; empty before."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            found = _MASK.fullmatch(lines.readline().strip())
+    except FileNotFoundError:
+        return ""
+    return found[1] if found else ""
+
+
+def known(file: Path, name: str) -> User:
+    """NotFoundError without such a user."""
+    return _known(load(file), name)
 
 
 def refuse_damaged(file: Path) -> int:
@@ -147,7 +183,8 @@ def add(file: Path, name: str, role: str, before: BeforeChange = None) -> str:
 def new_password(file: Path, name: str, before: BeforeChange = None) -> str:
     """Another password of a user; what was signed in with the one of before is signed out."""
     with _changing(file, before) as users:
-        users[name], password = _made(name, _known(users, name).role)
+        made, password = _made(name, _known(users, name).role)
+        users[name] = replace(users[name], line=made.line, before="")
     return password
 
 
@@ -156,6 +193,19 @@ def set_role(file: Path, name: str, role: str, before: BeforeChange = None) -> N
     _known_role(role)
     with _changing(file, before) as users:
         users[name] = replace(_known(users, name), role=role)
+
+
+def set_rights(file: Path, name: str, rights: Rights, before: BeforeChange = None) -> None:
+    """From the next statement on; those that run, and connections, end where one is lost."""
+    rights.refuse_wrong()
+    with _changing(file, before, secrets.token_hex(32)) as users:
+        users[name] = replace(_known(users, name), rights=rights)
+
+
+def set_disabled(file: Path, name: str, disabled: bool, before: BeforeChange = None) -> None:
+    """Signed out, and not let in until they are enabled again; password, role and rights stay."""
+    with _changing(file, before) as users:
+        users[name] = replace(_known(users, name), disabled=disabled)
 
 
 def remove(file: Path, name: str, before: BeforeChange = None) -> None:
@@ -178,7 +228,8 @@ def ensure(file: Path, passwords: Mapping[str, str], reader: str) -> None:
             is_known = before is not None and _holds(before, password)
             if (is_new or name == reader) and not is_known:
                 role = before.role if before else ANALYST if name == reader else ADMIN
-                users[name] = _with(name, role, password)
+                made = _with(name, role, password)
+                users[name] = replace(before, line=made.line, before="") if before else made
 
 
 def accept(file: Path, name: str, password: str, new: str) -> None:
@@ -186,7 +237,7 @@ def accept(file: Path, name: str, password: str, new: str) -> None:
     with _changing(file) as users:
         user = _known(users, name)
         kept = next((line for line in user.lines if verify(line, name, password)), user.line)
-        users[name] = replace(_with(name, user.role, new), before=kept)
+        users[name] = replace(user, line=hashed(name, new).strip(), before=kept)
 
 
 def keep_only(file: Path, name: str, password: str) -> None:
@@ -194,9 +245,7 @@ def keep_only(file: Path, name: str, password: str) -> None:
     with _changing(file) as users:
         user = _known(users, name)
         line = next((line for line in user.lines if verify(line, name, password)), None)
-        users[name] = (
-            _with(name, user.role, password) if line is None else replace(user, line=line, before="")
-        )
+        users[name] = replace(user, line=line or hashed(name, password).strip(), before="")
 
 
 def _holds(user: User, password: str) -> bool:
@@ -213,16 +262,18 @@ def _with(name: str, role: str, password: str) -> User:
 
 
 @contextmanager
-def _changing(file: Path, before: BeforeChange = None) -> Iterator[dict[str, User]]:
-    """The users, written as a whole afterwards where they differ; one at a time."""
+def _changing(file: Path, before: BeforeChange = None, key: str = "") -> Iterator[dict[str, User]]:
+    """The users, written as a whole afterwards where they differ; one at a time. `key` is that of masks,
+    where there is none yet."""
     with alone(file.with_name(".users.lock")):
-        users = load(file)
+        users, key = load(file), mask_key(file) or key
         known = dict(users)
         yield users
         if users != known:
             if before is not None:
                 before()
-            replace_file(file, "".join(user.written() for user in users.values()))
+            first = f":mask:{key}\n" if key else ""
+            replace_file(file, first + "".join(user.written() for user in users.values()))
 
 
 def _known(users: Mapping[str, User], name: str) -> User:

@@ -88,6 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports, show_report
+    from twinlake.reading.rights import ENDED, RightsInForce
     from twinlake.reading.running import RunningStatements
 
     releases = OneRelease(spark)
@@ -95,13 +96,21 @@ def main(arguments: list[str] | None = None) -> int:
     follower.start()
     reports = Reports(settings.lake, heard=lambda report: show_report(spark, report))
     reports.start()
-    jdbc = open_jdbc(spark)
-    journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
 
     def followed() -> Followed:
         return follower.followed
 
+    running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
+    rights = RightsInForce(
+        spark, settings.lake, password_file,
+        lambda user: running.end_of(user, TwinlakeError(ENDED[0], ENDED[1].format(user), ENDED[2])),
+    )  # fmt: skip
+    rights.start()
+    jdbc = open_jdbc(spark)
+    journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
+
     def admits(user: str, password: str) -> users.User | None:
+        rights.look()
         try:
             return users.admitted(given.password_file, user, password)
         except UsageError as error:
@@ -130,11 +139,12 @@ def main(arguments: list[str] | None = None) -> int:
 
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
-    running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
-    _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries, running), given.port)
+    judged = (admits, lambda: watch.error)
+    _serve(build_app(reader, followed, settings, *judged, queries, running, rights.sees_all), given.port)
     served.stop()
     watch.stop()
     reports.stop()
+    rights.stop()
     follower.stop()
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from twinlake.base.as_json import to_json
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
 from twinlake.kinds.windows import micros
+from twinlake.lake.log import topic_views
 from twinlake.lake.log.log_clock import moment_sql
 from twinlake.reading.past_tables import Behind, PastTables
 from twinlake.topics import record_id
@@ -41,11 +42,14 @@ class Question:
     as_of: str | None = None
 
 
-def explain(past: PastTables, asked: Question) -> dict[str, Any]:
+def explain(
+    past: PastTables, asked: Question, refuse_hidden: Callable[[Sequence[str]], object] = list
+) -> dict[str, Any]:
     """The row; by topic and partition how many records are behind it, with offsets, batches and times; a
     sample of them; and the one that decided it, where one did.
 
-    NotFoundError without such a table or row, UsageError for a key that is none of its.
+    NotFoundError without such a table or row, UsageError for a key that is none of its. `refuse_hidden` is
+    called with the views of `serve` whose rows are shown as they are, before any is read.
     """
     with past.texts(asked.as_of, {asked.table.lower()}) as made:
         version = next((one for one in made.versions if one.table == asked.table), None)
@@ -58,6 +62,7 @@ def explain(past: PastTables, asked: Question) -> dict[str, Any]:
         keys = {name: types[name] for name in shown.definition.view_keys}
         rows = f"(SELECT * FROM ({shown.sql}) WHERE {_condition(past.spark, asked, keys)})"
         behind = list(made.behind(version, rows))
+    refuse_hidden([asked.table, *dict.fromkeys(topic_views.names(topic)[0] for topic, *_ in behind)])
     found = past.spark.sql(f"SELECT * FROM {rows} LIMIT 1").collect()
     if not found:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageE
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
+from twinlake.config.rights import ALL
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
@@ -58,6 +59,8 @@ LARGEST_BODY = 8 << 20
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
+SeesAll = Callable[..., bool]
+"""Of a user and any number of views."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -211,6 +214,13 @@ def _made(what: str, plan: str, found: str | None) -> str:
     return found
 
 
+def _hidden(what: str, views: str) -> UsageError:
+    return UsageError(
+        what, f"it shows rows of {views} as they are, and their rights hold back some of that",
+        "ask somebody who reads everything; `twinlake users list` shows who",
+    )  # fmt: skip
+
+
 def _starting(why: str) -> JSONResponse:
     """Our clients ask again."""
     error = BusyError("the SQL server is starting", why, "ask again in a few seconds")
@@ -225,12 +235,13 @@ def build_app(
     broken: Callable[[], TwinlakeError | None] = lambda: None,
     queries: Queries | None = None,
     running: RunningStatements | None = None,
+    sees_all: SeesAll = lambda user, *views: True,
 ) -> FastAPI:
     """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
     first.
 
     `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
-    that have not.
+    that have not, `sees_all` whether somebody sees views as they are.
     """
     queries, running = queries or Queries(), running or RunningStatements()
     longest_s = settings.values.limits.query_seconds
@@ -298,7 +309,7 @@ def build_app(
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
         def answer(one: Running) -> Response:
-            found = reader.answer(asked.sql, asked.limit, one.left, asked.as_of, one.tag)
+            found = reader.answer(asked.sql, asked.limit, one.left, asked.as_of, one.tag, one.user)
             close = partial(run_in_threadpool, found.close)
             try:
                 if request.headers.get("accept") == wire.ARROW:
@@ -315,14 +326,18 @@ def build_app(
         question = Question(table=asked.table, key=asked.key, as_of=asked.as_of)
 
         def answer(one: Running) -> Response:
-            return JSONResponse(reader.explain(question, one.left, one.tag))
+            def refuse_hidden(views: Sequence[str]) -> None:
+                if not sees_all(request.state.user, *views):
+                    raise _hidden(f"{asked.table} cannot be explained to {one.user}", " and ".join(views))
+
+            return JSONResponse(reader.explain(question, one.left, one.tag, refuse_hidden))
 
         return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
 
     @app.get("/names")
-    def names() -> dict[str, Any]:
+    def names(request: Request) -> dict[str, Any]:
         """What an editor completes."""
-        return reader.names()
+        return reader.names(request.state.user.name)
 
     @app.get("/queries")
     def listed(request: Request) -> list[dict[str, Any]]:
@@ -333,19 +348,27 @@ def build_app(
     def cancel(id: str, request: Request) -> dict[str, Any]:
         return running.end(id, request.state.user)
 
+    def refuse_limited(request: Request) -> None:
+        """What shows rows of any table is for who reads all of them."""
+        if request.state.user.rights != ALL:
+            raise _hidden(f"this is not shown to {request.state.user.name}", "all tables")
+
     @app.get("/reports/{plan}")
-    def report(plan: str) -> HTMLResponse:
+    def report(plan: str, request: Request) -> HTMLResponse:
+        refuse_limited(request)
         return HTMLResponse(_made("report", plan, Plans(settings.lake).report(plan)), headers=REPORT_HEADERS)
 
     @app.get("/comparisons/{plan}")
-    def comparison(plan: str) -> Response:
+    def comparison(plan: str, request: Request) -> Response:
         """The same for a page of others."""
+        refuse_limited(request)
         found = _made("comparison to show", plan, Plans(settings.lake).compared(plan))
         return Response(found, media_type="application/json")
 
     @app.get("/gates/{plan}")
-    def gate(plan: str) -> Response:
+    def gate(plan: str, request: Request) -> Response:
         """What a plan's gate said, with the rows behind its checks."""
+        refuse_limited(request)
         found = _made("answer of a gate", plan, Plans(settings.lake).gate_text(plan))
         return Response(found, media_type="application/json")
 

@@ -10,7 +10,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -65,28 +65,31 @@ class Reader:
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
         self._default = jvm.twinlake.reading.DefaultSchema
+        self._near = jvm.twinlake.reading.NearNames.of
 
     def answer(
-        self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None
-    ) -> Answer:
+        self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None,
+        user: str = "",
+    ) -> Answer:  # fmt: skip
         """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
         with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
         then) which release, at which position, and what was computed from the log.
 
-        `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. UsageError
-        says what is wrong with the statement. The answer is to be closed.
+        `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. It is by the
+        rights of `user`, or of the server itself. UsageError says what is wrong with the statement. The
+        answer is to be closed.
         """
 
         def read() -> Answer:
             with self._bound(as_of, sql) as past:
-                frame = self._session().sql(sql)
+                frame = self._session(user).sql(sql)
                 release = past["as_of"]["release"] if past else self._release()
                 freshness = self._freshness([] if past else self._views.of(frame._jdf))
                 found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
             found.known |= {"release": release, **freshness, **past}
             return found
 
-        return self._in_words(lambda: self._in_time(left, read, tag))
+        return self._in_words(lambda: self._in_time(left, read, tag), user)
 
     def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The same, its rows in memory: for few of them."""
@@ -101,27 +104,30 @@ class Reader:
         """An answer as JSON, in pieces; UsageError, at once, for what cannot be shown."""
         return self._in_words(answer.json)
 
-    def explain(self, asked: Question, left: threading.Event, tag: str | None = None) -> dict[str, Any]:
+    def explain(
+        self, asked: Question, left: threading.Event, tag: str | None = None,
+        refuse_hidden: Callable[[Sequence[str]], object] = list,
+    ) -> dict[str, Any]:  # fmt: skip
         """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
         if self._past is None:
             raise UsageError("the question was refused", "nobody reads tables as they were here")
         past = self._past
-        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked), tag))
+        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked, refuse_hidden), tag))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
         return {**found, **self._freshness(views)}
 
-    def _session(self) -> SparkSession:
+    def _session(self, user: str) -> SparkSession:
         """Another one for each statement."""
         from pyspark.sql import SparkSession
 
-        begun = self._default.begin(self._spark._jsparkSession)
+        begun = self._default.begin(self._spark._jsparkSession, user)
         return SparkSession(self._spark.sparkContext, begun)
 
-    def names(self) -> dict[str, Any]:
-        """What readers may read, as one release has it: `schemas`, and of `serve` the `tables`, each with its
-        `columns`, of which each has a `name` and a `type`."""
+    def names(self, user: str = "") -> dict[str, Any]:
+        """What this user may read, as one release has it: `schemas`, and of `serve` the `tables`, each with
+        its `columns`, of which each has a `name` and a `type`."""
         listing = self._spark._jvm.twinlake.reading.Listing  # type: ignore[union-attr]
-        found: dict[str, Any] = json.loads(listing.names(self._spark._jsparkSession))
+        found: dict[str, Any] = json.loads(listing.names(self._session(user)._jsparkSession))
         return found
 
     def unending(self, for_s: float) -> int:
@@ -140,15 +146,15 @@ class Reader:
         stalled = self._reports.stalled(versions) if self._reports else []
         return {"stalled": stalled, "no_report": self.no_report()}
 
-    def _in_words(self, work: Callable[[], T]) -> T:
-        """The same, its errors in words for who has asked."""
+    def _in_words(self, work: Callable[[], T], user: str = "") -> T:
+        """The same, its errors in words for who has asked, by the rights of `user`."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
         try:
             return work()
         except (PySparkException, Py4JJavaError) as error:
-            raise damage_in(error, self._lake) or self._failed(error) from error
+            raise damage_in(error, self._lake) or self._failed(error, user) from error
         except UnicodeError as error:
             raise UsageError(
                 "the query failed", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
@@ -157,7 +163,7 @@ class Reader:
             why = f"a value, of a date or time for instance, cannot be shown: {error}"[:300]
             raise UsageError("the query failed", why, "select it as text: cast(... AS string)") from error
 
-    def _failed(self, error: Exception) -> TwinlakeError:
+    def _failed(self, error: Exception, user: str) -> TwinlakeError:
         from pyspark.errors import UnsupportedOperationException
 
         why = re.sub(r"\bas_of_[0-9a-f]{16}\b", "serve", _message(error))  # the name that was asked for
@@ -186,7 +192,9 @@ class Reader:
                 "`twinlake up` makes the first release; `twinlake status` shows the live one",
             )
         there = "see what there is with SHOW VIEWS IN serve; a topic has its views once its log is opened"
-        return UsageError("the query failed", why, f"{there}, see `twinlake status`")
+        near = self._near(self._session(user)._jsparkSession, why)
+        meant = f"did you mean {near}? " if near else ""
+        return UsageError("the query failed", why, f"{meant}{there}, see `twinlake status`")
 
     def _in_time(self, left: threading.Event, work: Callable[[], T], tag: str | None) -> T:
         with self._ended_in_time(left, tag or f"query-{uuid4().hex}") as late:

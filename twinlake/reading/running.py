@@ -95,6 +95,13 @@ class RunningStatements:
         found = [one for one in (*self._http(), *self._jdbc()) if user.acts or one["user"] == user.name]
         return sorted(found, key=lambda one: -one["seconds"])
 
+    def end_of(self, user: str, why: TwinlakeError) -> None:
+        """Ends those of this user over HTTP; each client gets this error."""
+        for one in list(self._over_http.values()):
+            if one.user == user:
+                one.why = why
+                one.left.set()
+
     def end(self, id: str, user: User) -> dict[str, Any]:
         """Ends one that the user sees, and returns it as it was listed. NotFoundError where there is none;
         UsageError for one of somebody else's that no entry of the audit log ends."""

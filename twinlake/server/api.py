@@ -84,8 +84,10 @@ class ChangedUser(Asked):
     """What `twinlake users` is about to do."""
 
     user: Person
-    change: Literal["add", "remove", "role", "password"]
+    change: Literal["add", "remove", "role", "password", "rights", "disable", "enable"]
     role: str | None = Field(default=None, pattern=f"^({'|'.join(ROLES)})$")
+    rights: dict[str, Any] | None = None
+    """As `config/rights.py` has them."""
 
 
 class RotatedSecrets(Asked):
@@ -182,7 +184,7 @@ def build_app(server: Served, tokens: str | Accepted, now: Clock = utc_now) -> F
     @app.post("/audit/users")
     def user_changed(asked: ChangedUser) -> dict[str, Any]:
         """Writes down that somebody changes the users; the command, which does it, looks for it."""
-        of = asked.model_dump(include={"change", "user", "role"}, exclude_none=True)
+        of = asked.model_dump(include={"change", "user", "role", "rights"}, exclude_none=True)
         server.audit.users_changed(of, asked.asker(), format_moment(now()))
         return of
 

@@ -118,9 +118,12 @@ class LakeClient:
         of = {name: query[name] for name in ("user", "endpoint", "sql")}
         self._ask("POST", f"/audit/queries/{_checked(query['id'])}", json={**of, **self._who(asker)})
 
-    def user_changed(self, user: str, change: str, role: str | None = None) -> None:
+    def user_changed(
+        self, user: str, change: str, role: str | None = None, rights: Mapping[str, Any] | None = None
+    ) -> None:
         """Has it written down that a user is changed."""
-        of = {"user": user, "change": change, **({"role": role} if role else {})}
+        what = {"role": role, "rights": rights}
+        of = {"user": user, "change": change, **{name: to for name, to in what.items() if to is not None}}
         self._ask("POST", "/audit/users", json={**of, **self._who(None)})
 
     def secrets_rotated(self, secrets: Iterable[str]) -> None:

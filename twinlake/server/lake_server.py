@@ -21,7 +21,7 @@ from twinlake.config.settings import Settings
 from twinlake.ingest.ingest import STOPPED, Ingest
 from twinlake.ingest.log_end import LogEnd
 from twinlake.lake import formats
-from twinlake.lake.catalog import described, release_log
+from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.made_with import store_schemas
@@ -45,6 +45,7 @@ from twinlake.releases.decide import CHANGES_WHAT_WAITS, Approval
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.backups import BackupWatch
+from twinlake.server.contract_facts import ContractFacts
 from twinlake.server.executors import Executors
 from twinlake.server.jobs import JobKind, Jobs
 from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
@@ -127,6 +128,7 @@ class LakeServer:
         self._live: Release | None = None
         """The live release as of the start, or of the last job's end: nothing else changes it."""
         self._finding_live = threading.Lock()
+        self._contract_facts = ContractFacts()
         self._metrics = LakeMetrics(self._now, self._certificates, clock)
         self._publisher = Publisher(
             settings.lake, lambda: self.lake.versions.health(), clock,
@@ -201,7 +203,7 @@ class LakeServer:
             if not self.pauses.of("topic", name):
                 ingest.start()
         self._live = self._live_release()
-        described.publish(self.settings.lake, self.settings.sources)
+        self._contract_facts.look(self._lake, self._live)
         self.jobs.start()
         self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
@@ -290,7 +292,7 @@ class LakeServer:
         if job.ended and job.kind in CHANGES_WHAT_WAITS:
             self._approval.look(self.lake)
         if job.ended and job.kind in ("reload", "promote"):
-            described.publish(self.settings.lake, self.settings.sources)
+            self._contract_facts.publish(self.lake)
 
     def _live_release(self) -> Release | None:
         """What readers see; None as well where the release log is damaged, which is noted."""
@@ -361,6 +363,7 @@ class LakeServer:
                 with suppress(KeyError):  # it was dropped in this moment
                     self._look_at_topic(name)
             self._lineage.look(self.status, self.lake.versions.living)
+            self._contract_facts.look(self.lake, self._live)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
                 _try(self._look_at_files, "the lake's files were not looked at")

@@ -1,4 +1,7 @@
-"""What a contract says for people: what a topic or table is for, what a row is, what each column means."""
+"""What a contract says for people: what a topic or table is for, what a row is, what each column means.
+
+And how each column is classified, by which people see it masked or not.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ class Words:
     purpose: str = ""
     row: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, str] = field(default_factory=dict)
+    """By column its `classification`."""
 
 
 NONE = Words()
@@ -34,12 +39,13 @@ def contract_words(file: Path) -> Words:
 def _words(text: str) -> Words:
     document: dict[str, Any] = yaml.safe_load(text)
     (described,) = document.get("schema") or [{}]
-    columns = {
-        str(one["name"]): str(one["description"])
-        for one in described.get("properties") or ()
-        if one.get("description")
-    }
+    properties = described.get("properties") or ()
+    columns, classes = (
+        {str(one["name"]): str(one[said]) for one in properties if one.get(said)}
+        for said in ("description", "classification")
+    )
     purpose = (document.get("description") or {}).get("purpose") or ""
     return Words(
-        purpose=str(purpose), row=str(described.get("dataGranularityDescription") or ""), columns=columns
-    )
+        purpose=str(purpose), row=str(described.get("dataGranularityDescription") or ""), columns=columns,
+        classes=classes,
+    )  # fmt: skip

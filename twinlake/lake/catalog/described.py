@@ -9,29 +9,22 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-import structlog
-
-from twinlake.base.errors import DamagedError, TwinlakeError
+from twinlake.base.errors import DamagedError
 from twinlake.base.location import Location
 from twinlake.config.project import Project
 from twinlake.lake.storage import store
 from twinlake.topics.contract_words import Words, contract_words
 
 _FILE = "described.json"
-journal = structlog.get_logger(__name__)
 
 
 def publish(lake: Location, sources: Iterable[Project]) -> None:
-    """By the name of its file, what each contract says; the first source that has one counts. What keeps it
-    from being written is logged: readers can read without."""
+    """By the name of its file, what each contract says; the first source that has one counts."""
     files = {file.stem: file for one in reversed([*sources]) for file in sorted(one.contracts.glob("*.yaml"))}
     words = {name: asdict(contract_words(file)) for name, file in sorted(files.items())}
     text = json.dumps(words, indent=2)
-    try:
-        if not store.exists(lake / _FILE) or store.read(lake / _FILE) != text.encode():
-            store.replace(lake / _FILE, text)
-    except (TwinlakeError, OSError) as error:
-        journal.warning("readers do not see what contracts say in words", why=str(error))
+    if not store.exists(lake / _FILE) or store.read(lake / _FILE) != text.encode():
+        store.replace(lake / _FILE, text)
 
 
 def described(lake: Location) -> Mapping[str, Words]:

@@ -31,7 +31,7 @@ public final class Canaries {
     ownerSession.sql("SELECT 1"); // Delta changes settings of a session with its first statement, here as in theirs
     try {
       OneRelease.forget();
-      SparkSession readers = ownerSession.newSession();
+      SparkSession readers = DefaultSchema.begin(ownerSession, "");
       readers.sql("SELECT 1"); // twice, else all that follows would be refused, too
       readers.sql("SELECT 1");
       if (!OneRelease.hasAnalysed()) {

@@ -32,7 +32,8 @@ public final class Comments {
       CatalogTable view = catalog.getTableMetadata(new TableIdentifier(words.name, Option.apply(words.schema)));
       StructField[] fields = Arrays.stream(view.schema().fields())
           .map(field -> commented(field, words.columns.get(field.name()))).toArray(StructField[]::new);
-      catalog.alterTable(with(view, new StructType(fields), words.comment));
+      catalog.alterTable(
+          with(view, new StructType(fields), Option.apply(words.comment.isEmpty() ? null : words.comment)));
     }
   }
 
@@ -40,11 +41,11 @@ public final class Comments {
     return comment == null ? field : field.withComment(comment);
   }
 
-  private static CatalogTable with(CatalogTable view, StructType schema, String comment) {
+  static CatalogTable with(CatalogTable view, StructType schema, Option<String> comment) {
     return view.copy(
         view.identifier(), view.tableType(), view.storage(), schema, view.provider(), view.partitionColumnNames(),
         view.bucketSpec(), view.owner(), view.createTime(), view.lastAccessTime(), view.createVersion(),
-        view.properties(), view.stats(), view.viewText(), Option.apply(comment.isEmpty() ? null : comment),
+        view.properties(), view.stats(), view.viewText(), comment,
         view.collation(), view.unsupportedFeatures(), view.tracksPartitionsInCatalog(), view.schemaPreservesCase(),
         view.ignoredProperties(), view.viewOriginalText());
   }

@@ -21,9 +21,10 @@ public final class DefaultSchema {
 
   private DefaultSchema() {}
 
-  /** A session of its own for one reader. */
-  public static SparkSession begin(SparkSession owner) {
+  /** A session of its own for one reader, by the rights of this user; of the server itself where it is empty. */
+  public static SparkSession begin(SparkSession owner, String user) {
     SparkSession session = owner.newSession();
+    Rights.begin(session, user);
     SessionCatalog catalog = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
     if (catalog.databaseExists(SERVE)) { // before the lake is followed there is none
       catalog.setCurrentDatabase(SERVE);

@@ -112,10 +112,14 @@ public final class InformationSchema {
         case "schemata" -> named(table, SCHEMATA, schemata(listing));
         case "tables" -> named(table, TABLES, tables(listing));
         case "columns" -> named(table, COLUMNS, columns(listing));
-        case "table_status" -> named(table, TABLE_STATUS, statuses);
+        case "table_status" -> named(table, TABLE_STATUS, statuses(Rights.of(session)));
         default -> throw new Refused(table + " of " + NAME, "it has schemata, tables, columns and table_status");
       };
     }
+  }
+
+  private static List<Row> statuses(Rights rights) {
+    return statuses.stream().filter(one -> rights.mayRead(one.getString(0), one.getString(1))).toList();
   }
 
   private static List<Row> schemata(Listing listing) {

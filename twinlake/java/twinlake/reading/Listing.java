@@ -20,15 +20,18 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * What a reader's tool is shown of the catalog: `serve` and the releases' schemas, as one release has them. Schemas
- * that only views read (watermarks, points in time) and Spark's own `default`, which is empty, are not in it.
+ * that only views read (watermarks, points in time) and Spark's own `default`, which is empty, are not in it, nor is
+ * what the reader has no right to ({@link Rights}).
  */
 public final class Listing {
   private static final ObjectMapper JSON = new ObjectMapper();
 
   private final SessionState state;
   private final SessionCatalog catalog;
+  private final Rights rights;
 
   Listing(SparkSession session) {
+    rights = Rights.of(session);
     state = ((org.apache.spark.sql.classic.SparkSession) session).sessionState();
     catalog = state.catalog();
   }
@@ -53,7 +56,7 @@ public final class Listing {
   List<String> schemas(String pattern) {
     Pattern wanted = Pattern.of(pattern);
     return CollectionConverters.asJava(catalog.listDatabases()).stream()
-        .filter(schema -> isListed(schema) && wanted.fits(schema)).sorted().toList();
+        .filter(schema -> isListed(schema) && wanted.fits(schema) && (rights.areAll() || hasAny(schema))).sorted().toList();
   }
 
   /** Ordered by schema and name. */
@@ -73,11 +76,19 @@ public final class Listing {
     return OneRelease.seen(() -> viewsOf(schema, Pattern.of(null))).stream().map(view -> view.identifier().table()).toList();
   }
 
+  private boolean hasAny(String schema) {
+    return CollectionConverters.asJava(catalog.listTables(schema, "*", false)).stream()
+        .anyMatch(name -> rights.mayRead(schema, name.table()));
+  }
+
   private List<CatalogTable> viewsOf(String schema, Pattern wanted) {
     try {
       List<TableIdentifier> names = CollectionConverters.asJava(catalog.listTables(schema, "*", false)).stream()
-          .filter(name -> wanted.fits(name.table())).sorted(Comparator.comparing(TableIdentifier::table)).toList();
-      return CollectionConverters.asJava(catalog.getTablesByName(List$.MODULE$.from(CollectionConverters.asScala(names))));
+          .filter(name -> wanted.fits(name.table()) && rights.mayRead(schema, name.table()))
+          .sorted(Comparator.comparing(TableIdentifier::table)).toList();
+      List<CatalogTable> views = CollectionConverters.asJava(
+          catalog.getTablesByName(List$.MODULE$.from(CollectionConverters.asScala(names))));
+      return rights.areAll() ? views : views.stream().map(this::shown).toList();
     } catch (Exception failed) {
       if (failed instanceof NoSuchNamespaceException) {
         return List.of(); // its release was retired since the schemas were listed
@@ -85,6 +96,10 @@ public final class Listing {
       throw failed instanceof RuntimeException unchecked
           ? unchecked : new IllegalStateException(failed.getMessage(), failed);
     }
+  }
+
+  private CatalogTable shown(CatalogTable view) {
+    return Comments.with(view, rights.shown(view.identifier().table(), view.schema()), view.comment());
   }
 
   /** Spark's functions that a statement may call. */

@@ -183,6 +183,7 @@ final class Metadata extends SparkSQLOperationManager {
     if (found == null) {
       throw new IllegalStateException("the session was closed; connect again");
     }
+    Sessions.uses(session, found);
     return found;
   }
 

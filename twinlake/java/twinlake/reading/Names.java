@@ -15,7 +15,8 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Refuses names of files before anything looks at them: to resolve {@code xml.`path`} opens the file, and its options.
- * Where a statement is asked AS OF a moment, the names stand for the views of that moment, see {@link PastTables}.
+ * Where a statement is asked AS OF a moment, the names stand for the views of that moment, see {@link PastTables}; and
+ * for what their reader may see of them, see {@link Protected}.
  *
  * <p>Spark runs rules about hints before it resolves relations, for what an IDENTIFIER(...) stands for as well.
  */
@@ -29,12 +30,15 @@ final class Names extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!ReadOnly.isOwnerSession(session) && !ReadOnly.isTextOfView()) {
-      LogicalPlan answered = InformationSchema.answered(session, plan);
-      Trees.walk(answered, Integer.MAX_VALUE, this::check);
-      return PastTables.bound(answered);
+    if (ReadOnly.isOwnerSession(session)) {
+      return plan;
     }
-    return plan;
+    if (ReadOnly.isTextOfView()) {
+      return Protected.within(session, plan);
+    }
+    LogicalPlan answered = InformationSchema.answered(session, plan);
+    Trees.walk(answered, Integer.MAX_VALUE, this::check);
+    return Protected.over(session, PastTables.bound(answered));
   }
 
   private void check(TreeNode<?> node) {
@@ -69,7 +73,10 @@ final class Names extends Rule<LogicalPlan> {
     SessionCatalog catalog = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
     if (!ofCatalog || !catalog.databaseExists(name.get(parts - 2))) {
       String schema = String.join(".", name.subList(0, parts - 1));
-      throw new Refused(name.get(parts - 1) + " of " + schema, "there is no schema " + schema + ", and " + WHY);
+      String near = ofCatalog ? NearNames.nearest(name.get(parts - 2), new Listing(session).schemas(null)) : "";
+      throw new Refused(
+          name.get(parts - 1) + " of " + schema,
+          "there is no schema " + schema + (near.isEmpty() ? "" : " (did you mean " + near + "?)") + ", and " + WHY);
     }
   }
 }

@@ -125,6 +125,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
     if (session != ownerSession && !isTextOfView()) {
       walk(plan);
+      Protected.check(session, plan);
     }
     return BoxedUnit.UNIT;
   }

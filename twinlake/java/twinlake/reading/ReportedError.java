@@ -5,6 +5,7 @@ import java.util.regex.Pattern;
 import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.SparkSession;
 
 /**
  * What goes wrong over JDBC, in the form of all other errors: what happened, why, and what to do.
@@ -35,8 +36,10 @@ final class ReportedError extends HiveSQLException {
     this(text(what, why, remedy), state, 0);
   }
 
-  static ReportedError of(HiveSQLException failed) {
-    return failed instanceof ReportedError reported ? reported : new ReportedError(words(failed), failed.getSQLState(), failed.getErrorCode());
+  /** Of a statement in this session, whose tables are near what it may have meant. */
+  static ReportedError of(HiveSQLException failed, SparkSession session) {
+    return failed instanceof ReportedError reported
+        ? reported : new ReportedError(words(failed, session), failed.getSQLState(), failed.getErrorCode());
   }
 
   @Override
@@ -48,7 +51,7 @@ final class ReportedError extends HiveSQLException {
     return what + "\nwhy: " + why + "\ndo:  " + remedy;
   }
 
-  private static String words(HiveSQLException failed) {
+  private static String words(HiveSQLException failed, SparkSession session) {
     for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
       String why = String.valueOf(cause.getMessage());
       Matcher large = TOO_LARGE.matcher(why);
@@ -73,8 +76,11 @@ final class ReportedError extends HiveSQLException {
     if (why.contains(RELEASE_WIDER)) {
       return text("the query failed", why.split(": " + RELEASE_WIDER, 2)[0], "leave out its column, or " + RELEASE_WIDER);
     }
-    return text("the query failed", why, why.contains("TABLE_OR_VIEW_NOT_FOUND")
-        ? "see what there is with SHOW VIEWS IN serve" : "correct the statement");
+    if (!why.contains("TABLE_OR_VIEW_NOT_FOUND")) {
+      return text("the query failed", why, "correct the statement");
+    }
+    String near = NearNames.of(session, why);
+    return text("the query failed", why, (near.isEmpty() ? "" : "did you mean " + near + "? ") + "see what there is with SHOW VIEWS IN serve");
   }
 
   /** SQL's raise_error throws a SparkRuntimeException, with whatever condition a reader wants. */

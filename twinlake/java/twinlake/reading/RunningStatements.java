@@ -67,6 +67,12 @@ public final class RunningStatements extends SparkListener {
     return one != null && one.end(new ReportedError(what, why, remedy, Statement.CANCELLED));
   }
 
+  /** Ends those of a user over JDBC, whose clients get this error. */
+  static void endOf(String user, String what, String why, String remedy) {
+    OVER_JDBC.values().stream().filter(one -> one.user().equals(user))
+        .forEach(one -> one.end(new ReportedError(what, why, remedy, Statement.CANCELLED)));
+  }
+
   /** Bytes by the statement's id over JDBC, or its tag over HTTP, as JSON; of one without a task nothing. */
   public String held() throws JsonProcessingException {
     MemoryManager manager = SparkEnv.get().memoryManager();

@@ -53,7 +53,11 @@ public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, 
           && parts(of).isEmpty()) {
         return shown(new Listing(session).schemas(null), asked.pattern(), column(asked.output(), 1));
       }
-      if (!session.conf().get(LISTING, "").equals(HIVE)) {
+      boolean isHive = session.conf().get(LISTING, "").equals(HIVE);
+      if (!isHive && !Rights.of(session).areAll()) {
+        return theirs(plan);
+      }
+      if (!isHive) {
         return plan;
       }
       if (plan instanceof ShowTables asked && asked.namespace() instanceof ResolvedNamespace of
@@ -64,17 +68,37 @@ public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, 
           ? names(asked.databaseName(), asked.tableIdentifierPattern(), asked.output()) : plan;
     }
 
+    /** What Spark answers, of what the reader has a right to. */
+    private LogicalPlan theirs(LogicalPlan plan) {
+      if (plan instanceof ShowTables asked && asked.namespace() instanceof ResolvedNamespace of && parts(of).size() == 1) {
+        return listed(parts(of).get(0), asked.pattern(), asked.output());
+      }
+      return plan instanceof ShowViewsCommand asked
+          ? listed(asked.databaseName(), asked.tableIdentifierPattern(), asked.output()) : plan;
+    }
+
+    /** Rows of schema, name and false: none of them is temporary. */
+    private LogicalPlan listed(String schema, Option<String> pattern, Seq<Attribute> output) {
+      List<Row> rows = fitting(new Listing(session).names(schema), pattern).stream()
+          .map(name -> RowFactory.create(schema, name, false)).toList();
+      return LocalRelation.fromExternalRows(output, List$.MODULE$.from(CollectionConverters.asScala(rows)));
+    }
+
     private LogicalPlan names(String schema, Option<String> pattern, Seq<Attribute> output) {
       return shown(new Listing(session).names(schema), pattern, column(output, 2)); // namespace, name, isTemporary
     }
 
     private static LogicalPlan shown(List<String> all, Option<String> pattern, Attribute output) {
-      Seq<String> names = List$.MODULE$.from(CollectionConverters.asScala(all));
-      Seq<String> shown = pattern.isEmpty() ? names : StringUtils.filterPattern(names, pattern.get());
-      List<Row> rows = CollectionConverters.asJava(shown).stream().map(RowFactory::create).toList();
+      List<Row> rows = fitting(all, pattern).stream().map(RowFactory::create).toList();
       return LocalRelation.fromExternalRows(
           List$.MODULE$.from(CollectionConverters.asScala(List.of(output))),
           List$.MODULE$.from(CollectionConverters.asScala(rows)));
+    }
+
+    private static List<String> fitting(List<String> all, Option<String> pattern) {
+      Seq<String> names = List$.MODULE$.from(CollectionConverters.asScala(all));
+      return CollectionConverters.asJava(
+          pattern.isEmpty() ? names : StringUtils.filterPattern(names, pattern.get()));
     }
 
     private static List<String> parts(ResolvedNamespace of) {

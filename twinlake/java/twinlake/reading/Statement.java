@@ -5,7 +5,6 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import org.apache.hive.service.auth.TSetIpAddressProcessor;
 import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.hive.service.cli.OperationState;
 import org.apache.hive.service.cli.session.HiveSession;
@@ -25,6 +24,7 @@ final class Statement extends SparkExecuteStatementOperation {
   static final String CANCELLED = "57014";
   private static final long LOOK_MS = 1_000;
 
+  private final SparkSession session;
   private final boolean isWaitedFor;
   private final long serversLimitS;
   private final String text;
@@ -33,11 +33,10 @@ final class Statement extends SparkExecuteStatementOperation {
 
   Statement(SparkSession session, HiveSession parent, String text, Map<String, String> settings, boolean isAsync, long limitS) {
     super(session, parent, text, settings, true, limitS);
+    this.session = session;
     isWaitedFor = !isAsync;
     this.text = text;
-    // whose password the connection has shown: a session's own name of the user ends before an @ or /
-    String shown = TSetIpAddressProcessor.getUserName();
-    user = shown == null ? parent.getUserName() : shown;
+    user = Sessions.user(parent);
     long most = (long) ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf()
         .getConf(SQLConf.THRIFTSERVER_QUERY_TIMEOUT());
     serversLimitS = most > 0 && (limitS <= 0 || most < limitS) ? most : 0;
@@ -53,7 +52,7 @@ final class Statement extends SparkExecuteStatementOperation {
       }
     } catch (Exception failed) { // Scala knows no checked exceptions
       throw BoundedParser.<RuntimeException>unchecked(
-          failed instanceof HiveSQLException hives ? ReportedError.of(hives) : failed);
+          failed instanceof HiveSQLException hives ? ReportedError.of(hives, session) : failed);
     }
   }
 
@@ -85,7 +84,7 @@ final class Statement extends SparkExecuteStatementOperation {
 
   @Override
   protected void setOperationException(HiveSQLException failed) {
-    super.setOperationException(ReportedError.of(failed));
+    super.setOperationException(ReportedError.of(failed, session));
   }
 
   @Override
