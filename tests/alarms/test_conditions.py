@@ -18,6 +18,7 @@ from twinlake.topics.promises import Promise
 
 BACKUP: dict[str, Any] = STATUS["backup"]
 ERROR = {"what": "it stopped", "why": "because", "remedy": "look"}
+DAMAGED = {**ERROR, "file": "f"}
 
 
 def found(seen: Figures, promises: dict[str, Promise] | None = None, **bounds: Any) -> list[Condition]:
@@ -52,10 +53,12 @@ def test_where_all_is_well_there_is_none() -> None:
         ),
         (of_status(damaged=[{**ERROR, "file": "f"}]), ("damaged", "lake")),
         (
-            of_status(
-                versions=[{**VERSION, "version": "v-0", "stalled": True, "error": {**ERROR, "file": "f"}}]
-            ),
-            ("stalled", "sales v-0"),
+            of_status(versions=[{**VERSION, "stalled": True, "error": DAMAGED}]),
+            ("damaged", "sales v-1"),
+        ),
+        (
+            replace(WELL, parts=[{**PART, "service": "sql"}], nobody_let_in=TwinlakeError("no users")),
+            ("service", "users"),
         ),
         (of_status(changelogs=[{"table": "sales", "error": ERROR}]), ("stalled", "changelog of sales")),
         (of_status(spark={"error": ERROR}), ("service", "spark")),
@@ -97,10 +100,11 @@ def test_each_alarm_has_its_one_condition(seen: Figures, expected: tuple[str, st
         of_status(backup={**BACKUP, "newest": None}),
         of_status(backup=None),
         of_status(versions=[VERSION, {**VERSION, "version": "v-0", "stalled": True, "error": ERROR}]),
+        of_status(versions=[VERSION, {**VERSION, "version": "v-0", "stalled": True, "error": DAMAGED}]),
     ],
     ids=["two restarts", "at the bound", "few records", "in time", "not live", "waits a moment",
          "in time yet", "a new release", "a backup in time", "a young lake without one", "nothing live",
-         "no folder is set", "stalled before its correction went live"],
+         "no folder is set", "stalled before its correction went live", "damaged, another is live"],
 )  # fmt: skip
 def test_what_keeps_its_bound_is_none(seen: Figures) -> None:
     assert found(seen) == []

@@ -20,6 +20,7 @@ from twinlake.alarms.receivers import Notifier
 from twinlake.alarms.watch import KEPT_EVERY_S, WINDOW_S, Watch, Window, alarms_now, book_file
 from twinlake.base.errors import UnreachableError
 from twinlake.base.waiting import wait_for
+from twinlake.config import users
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 
@@ -237,6 +238,7 @@ def test_a_service_that_starts_for_the_first_time_is_no_alarm_until_it_takes_too
     monkeypatch.setattr(watch_module, "SERVICES_EVERY_S", 0.0)
     sql = {**PART, "part": "sql", "service": "sql", "state": "starting", "answers": False, "answer": "no"}
     world = World(tmp_path / "home", {"log": Receiver()})
+    users.add(tmp_path / "home" / "access" / "users", "ann", "analyst")
 
     def alarms(part: dict[str, Any], *seconds: float) -> list[str]:
         world.watch._parts = lambda: [PART, part]
@@ -285,3 +287,21 @@ def test_a_disk_that_is_full_stops_no_look_and_loses_no_message(
         monkeypatch.setattr(type(world.watch._book), "save", full)
         world.clock.now += timedelta(seconds=5)
         until(lambda: receiver.events() == [("raised", "sales")])
+
+
+def test_a_users_file_that_is_damaged_is_an_alarm_until_it_is_right(tmp_path: Path) -> None:
+    world = World(tmp_path / "home", {"log": Receiver()})
+    file = tmp_path / "home" / "access" / "users"
+    users.add(file, "ann", "analyst")
+    whole = file.read_text()
+    world.watch._parts = lambda: [PART, {**PART, "part": "sql", "service": "sql"}]
+    world.look()
+    assert alarms_now(world.settings, world.clock()) == []
+
+    file.write_text("torn:\n" + whole)
+    world.look(0, 30)
+    (one,) = alarms_now(world.settings, world.clock())
+    assert one.title == "users" and "line 1" in one.why and "from a backup" in one.remedy
+    file.write_text(whole)
+    world.look(2)
+    assert alarms_now(world.settings, world.clock()) == []

@@ -39,7 +39,12 @@ def test_a_user_is_added_with_a_password_that_is_shown_once(run: Run, file: Path
     password = done.stdout.strip()
     assert done.exit_code == 0 and users.admitted(file, "ben", password)
     listed = json.loads(run("list", "--json").stdout)
-    assert {"name": "ben", "role": "operator", "disabled": False, "rights": {}} in listed and password not in str(listed)
+    assert {
+        "name": "ben",
+        "role": "operator",
+        "disabled": False,
+        "rights": {},
+    } in listed and password not in str(listed)
 
 
 def test_a_role_a_password_and_a_user_go(run: Run, file: Path) -> None:

@@ -45,6 +45,8 @@ class Figures:
     error: TwinlakeError | None = None
     unasked: TwinlakeError | None = None
     """Why the services could not be asked; `parts` are those of before."""
+    nobody_let_in: TwinlakeError | None = None
+    """Why the console and the SQL server let nobody in: the users' file cannot be read."""
     restarts: Mapping[str, int]
     refused: Mapping[str, tuple[int, int]]
 
@@ -62,10 +64,11 @@ def conditions(
     status = seen.status or NO_FIGURES
     live = {f"{table} {version}" for table, version in _live(status).items()}
     for kind, about, title, error in problems(seen.parts, status, seen.supervisor):
-        if kind == "version" and title not in live and "file" not in error:
+        if kind == "version" and title not in live:
             continue  # no reader sees it: a release has replaced it, or the gate says so before one
+        shown = "damage" if kind == "version" and "file" in error else kind
         said = {name: str(error.get(name) or "") for name in ("what", "why", "remedy")}
-        yield Condition(kind=_CONDITION_OF[kind], title=title, about=about, **said)
+        yield Condition(kind=_CONDITION_OF[shown], title=title, about=about, **said)
     yield from _services(seen)
     yield from full_disk(seen.disk, bounds)
     if seen.status is None:
@@ -96,6 +99,10 @@ def _services(seen: Figures) -> Iterator[Condition]:
                 kind="restarts", title=name, what=f"it was started {times} times in the last ten minutes",
                 why=str(part["note"] or part["answer"]), remedy=f"`twinlake logs {name}` says what ends it",
             )  # fmt: skip
+    asks = [part for part in seen.parts if part["service"] in ("sql", "console") and part["answers"]]
+    if (users := seen.nobody_let_in) and asks:
+        yield Condition(kind="service", title="users", what=users.what, why=str(users.why),
+                        remedy=str(users.remedy))  # fmt: skip
     if seen.unasked:
         why = f"{seen.unasked.what} {seen.unasked.why}".strip()
         yield Condition(kind="unknown", title="services", what="they could not be asked", why=why,

@@ -291,6 +291,6 @@ def _known_role(role: str) -> None:
 def _unreadable(file: Path, why: str) -> UsageError:
     return UsageError(
         f"the users in {file} cannot be read", why,
-        "correct the line; or remove the file, then `twinlake down` and `twinlake up` make it again with "
-        "its first users",
+        "correct the line, or put the file back from a backup; without one remove it, then `twinlake down` "
+        "and `twinlake up` make it again with its first users",
     )  # fmt: skip

@@ -39,10 +39,11 @@ def problems(
         if one
     ]
     found += [
-        Problem("version", version["table"], f"{version['table']} {version['version']}", version["error"])
+        Problem("version", version["table"], f"{version['table']} {version['version']}",
+                _of_version(version, lake["release"]))
         for version in lake["versions"]
         if version["stalled"] and version["error"] and not version.get("paused")
-    ]
+    ]  # fmt: skip
     for certificate in lake["certificates"]:
         title = f"{certificate['table']} {certificate['version']}"
         if not certificate["equal"]:
@@ -68,6 +69,23 @@ def problems(
     if lake.get("error"):
         found.append(Problem("lake server", None, "lake server", lake["error"]))
     return found
+
+
+def _of_version(version: Mapping[str, Any], release: Mapping[str, Any] | None) -> dict[str, str]:
+    """Of one that was replaced already, what is left to do."""
+    error: dict[str, str] = version["error"]
+    live = (release or {}).get("tables", {}).get(version["table"])
+    if not release or not live or _build(live) <= _build(version["version"]):
+        return error
+    remedy = (
+        f"no reader sees it: release {release['number']} has {live}; `twinlake retire --keep 1` lets it go, "
+        "and with it what could be rolled back to"
+    )
+    return {**error, "remedy": remedy}
+
+
+def _build(version: str) -> int:
+    return int(version.rpartition("-")[2])
 
 
 def _difference(certificate: dict[str, Any]) -> DifferenceError:
