@@ -303,5 +303,5 @@ def test_a_users_file_that_is_damaged_is_an_alarm_until_it_is_right(tmp_path: Pa
     (one,) = alarms_now(world.settings, world.clock())
     assert one.title == "users" and "line 1" in one.why and "from a backup" in one.remedy
     file.write_text(whole)
-    world.look(2)
+    world.look(2, 30)
     assert alarms_now(world.settings, world.clock()) == []

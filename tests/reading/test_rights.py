@@ -304,7 +304,8 @@ def test_who_loses_a_right_is_disconnected_and_their_statements_end(
         over_jdbc(idle, "SELECT 1")
         for one in threads:
             one.start()
-        wait_for("both to run", lambda: len(running(sql)) == 2 or None, 60)
+        wait_for("both to run", lambda: len(running(sql)) == 2 or ends or None, 60)
+        assert not ends
         began = time.monotonic()
         rita.may(masks={"personal": "null"})
         for one in threads:

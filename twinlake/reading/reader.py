@@ -275,4 +275,6 @@ def _message(error: Exception) -> str:
         raised = raised.getCause()
     text = str((raised.getMessage() or raised.toString()) if raised else error)
     text, _, _ = text.partition("\n\nJVM stacktrace:")
-    return re.split(r";\n|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
+    shown = re.split(r";\n|\nTo tolerate|\nIf you did not qualify", text.strip())[0].strip()
+    place = re.search(r"; line \d+ pos \d+", text)
+    return shown + place[0] if place and place[0] not in shown else shown

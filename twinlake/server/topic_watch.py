@@ -69,7 +69,8 @@ class TopicWatch:
             except TwinlakeError as error:  # what was found before may be so still
                 journal.warning("the topic's settings are unknown", topic=self._topic, why=str(error))
         self._compare_new_record(end)
-        self._before = now, dict(ends)
+        # where the log has more than the broker, it is of a topic that was there before
+        self._before = now, {one: had for one, had in ends.items() if had >= end.offsets.get(one, 0)}
         behind = (self._behind,) if self._behind else ()
         found = (*self._settings, *_ahead(self._topic, end, now), *behind)
         for warning in found:

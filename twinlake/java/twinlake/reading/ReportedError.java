@@ -16,6 +16,7 @@ final class ReportedError extends HiveSQLException {
   private static final long serialVersionUID = 1L;
   private static final Pattern TOO_LARGE = Pattern.compile("bigger than (?:local )?spark.driver.maxResultSize \\(([^)]*)\\)");
   private static final Pattern PLAN = Pattern.compile(";\\n|\\nTo tolerate|\\nIf you did not qualify|\\n\\nJVM stacktrace:|\\nDriver stacktrace:");
+  private static final Pattern PLACE = Pattern.compile("; line \\d+ pos \\d+");
   private static final int LONGEST = 4_000;
 
   /** As a task's failure has it: in a message, with a trace and without a cause. */
@@ -103,6 +104,10 @@ final class ReportedError extends HiveSQLException {
   /** Without Spark's plans and traces. */
   private static String shortened(String text) {
     String first = PLAN.split(String.valueOf(text), 2)[0].strip().replaceFirst("^Error running query: ", "");
+    Matcher place = PLACE.matcher(String.valueOf(text));
+    if (place.find() && !first.contains(place.group())) {
+      first += place.group();
+    }
     return first.length() > LONGEST ? first.substring(0, LONGEST) + "..." : first;
   }
 }
