@@ -30,28 +30,29 @@ MOST_ROWS = 1_000_000
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
     home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, spark: None = None,
+    password: str | None = None, ca_file: str | Path | None = None, spark: None = None,
 ) -> pa.Table: ...  # fmt: skip
 @overload
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
     home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, spark: SparkSession,
+    password: str | None = None, ca_file: str | Path | None = None, spark: SparkSession,
 ) -> DataFrame: ...  # fmt: skip
 def read(
     table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
     home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, spark: SparkSession | None = None,
+    password: str | None = None, ca_file: str | Path | None = None, spark: SparkSession | None = None,
 ) -> pa.Table | DataFrame:  # fmt: skip
     """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
     "2026-01-31T12:00:00Z") the table as it was.
 
     `where` is SQL over the view's columns. The SQL server is the one at `address` (`sql_url` of its
     services.json) with `user` and `password`, or $TWINLAKE_SQL_URL, _USER and _PASSWORD; else that of the
-    data directory `home`, or $TWINLAKE_HOME. With `spark` the rows are a DataFrame of that session.
-    TwinlakeError says what is wrong, as with more than MOST_ROWS rows, why, and what to do.
+    data directory `home`, or $TWINLAKE_HOME. `ca_file` (or $TWINLAKE_SQL_CA_FILE) is PEM, who has signed the
+    certificate of one on another machine, where no usual authority has. With `spark` the rows are a DataFrame
+    of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS rows, why, and what to do.
     """
-    services, waiting = _server(home, address, user, password)
+    services, waiting = _server(home, address, user, password, ca_file)
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.condition(where)}"
@@ -63,9 +64,11 @@ def read(
 
 
 def _server(
-    home: str | Path | None, address: str | None, user: str | None, password: str | None
+    home: str | Path | None, address: str | None, user: str | None, password: str | None,
+    ca_file: str | Path | None,
 ) -> tuple[Services, client.Waiting]:
-    named = named_server(os.environ if home is None else {}, address, user, password)
+    ca = None if ca_file is None else str(ca_file)
+    named = named_server(os.environ if home is None else {}, address, user, password, ca)
     if named is None:
         settings = Settings.of(os.environ if home is None else {"TWINLAKE_HOME": str(home)})
         waiting = client.Waiting(check=lambda: check_sql_server_is_supervised(settings))

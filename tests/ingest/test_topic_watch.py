@@ -121,6 +121,21 @@ def test_a_clock_that_has_jumped_is_named_whichever_it_is_until_it_is_right(
     assert ingest.log_end.ingested_at is not None and ingest.log_end.ingested_at <= micros(until - EPOCH)
 
 
+def test_a_topic_that_was_made_again_says_nothing_of_clocks(stage: Stage, server: LakeServer) -> None:
+    """The log's newest record is of the topic of before."""
+    stage.create(partitions=1)
+    stage.orders("a")
+    ingest = stage.caught_up(stage.ingest())
+    watched(server, ingest)
+    watch = server._watches[stage.topic.name]
+    watch._clock = lambda: datetime.now(UTC) + HOUR
+
+    for _ in range(2):
+        watch.look(ingest.log_end, {0: 0}, dict, ingest.offsets_since)
+
+    assert watch.warnings == ()
+
+
 def test_a_slow_answer_and_a_backlog_are_no_jump(stage: Stage, server: LakeServer) -> None:
     """Records may be read long after they came."""
     stage.create(partitions=1)

@@ -138,13 +138,30 @@ class Console:
         '"/etc/twinlake/console.key"')] = None  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sql:
+    """The SQL server for clients on other machines; on this one it listens without any of these."""
+
+    listen: Annotated[str, Key(
+        keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0"),
+        "the address to listen on for others, by TLS alone, over HTTP and JDBC; it needs the three below",
+        '"0.0.0.0"', "nowhere")] = ""  # fmt: skip
+    name: Annotated[str, Key(
+        keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters"),
+        "what clients call it, as its certificate does; any other name is refused over HTTP",
+        '"twinlake.example.com"')] = ""  # fmt: skip
+    certificate_file: Annotated[File, Key(keys.file, "PEM, the chain", '"/etc/twinlake/sql.pem"')] = None
+    key_file: Annotated[File, Key(
+        keys.private_file, "PEM, its private key", '"/etc/twinlake/sql.key"')] = None  # fmt: skip
+
+
 def _port(doc: str, example: int) -> Key:
     return Key(whole(1, 65_535), doc, str(example), "one that is free, kept")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """Ports on the loopback interface."""
+    """Ports on the loopback interface, and for other machines where [sql] says so."""
 
     broker: Annotated[int | None, _port("Kafka", 19092)] = None
     broker_admin: Annotated[
@@ -156,6 +173,8 @@ class Ports:
     lake: Annotated[int | None, _port("the lake server's API", 18090)] = None
     sql: Annotated[int | None, _port("the SQL server's HTTP endpoint", 18091)] = None
     jdbc: Annotated[int | None, _port("JDBC", 18092)] = None
+    sql_tls: Annotated[int | None, _port("the SQL server's HTTP endpoint for other machines", 18096)] = None
+    jdbc_tls: Annotated[int | None, _port("JDBC for other machines", 18097)] = None
     airflow: Annotated[int | None, _port("Airflow", 18080)] = None
     console: Annotated[int | None, _port("the console", 18070)] = None
     lake_metrics: Annotated[int | None, _port("the lake server's metrics", 18093)] = None
@@ -286,7 +305,8 @@ SECTIONS: Mapping[str, Section] = {
     "lake": Section(Lake, "where logs and tables are"),
     "airflow": Section(Airflow, "what schedules, shows forms, and asks for approvals"),
     "console": Section(Console, "the pages in a browser"),
-    "ports": Section(Ports, "ports on the loopback interface"),
+    "sql": Section(Sql, "the SQL server for clients on other machines"),
+    "ports": Section(Ports, "ports on the loopback interface, and for other machines"),
     "limits": Section(Limits, "how long and how much"),
     "alarms": Section(Alarms, "what is an alarm, and who hears of it"),
     "backup": Section(Backups, "backups that are taken by themselves"),

@@ -47,6 +47,8 @@ class Services:
     sql_user: str = ""
     sql_password: str = ""
     """With `sql_user`, what readers show at JDBC and at `sql_url`."""
+    sql_ca_file: str = ""
+    """PEM, who has signed the certificate of a `sql_url` on another machine; else a usual authority has."""
     console_url: str = ""
     console_user: str = ""
     console_password: str = ""

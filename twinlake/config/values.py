@@ -33,6 +33,7 @@ from twinlake.config.sections import (
     Proof,
     Releases,
     Spark,
+    Sql,
 )
 
 _VARIABLES: ContextVar[dict[str, Any] | None] = ContextVar("what variables say", default=None)
@@ -51,6 +52,7 @@ class Values(BaseSettings):
     lake: Lake = Lake()
     airflow: Airflow = Airflow()
     console: Console = Console()
+    sql: Sql = Sql()
     ports: Ports = Ports()
     limits: Limits = Limits()
     lineage: LineageEvents = LineageEvents()
@@ -120,6 +122,7 @@ def inconsistencies(values: Values, home: Path) -> Iterator[Mistake]:
     if airflow.ca_file and not airflow.is_external:
         yield "airflow.ca_file", "without url nobody asks for it"
     yield from _of_console(values.console)
+    yield from _of_sql(values.sql)
     yield from _of_alarms(values.alarms)
     yield from _of_backup(values.backup, values.lake, home)
     taken: dict[int, str] = {}
@@ -187,6 +190,14 @@ def _of_console(console: Console) -> Iterator[Mistake]:
                                      "certificate_file and key_file")  # fmt: skip
         if not console.name:
             yield "console.listen", "beyond loopback it answers to one name alone; give name"
+
+
+def _of_sql(sql: Sql) -> Iterator[Mistake]:
+    needed = {"name": sql.name, "certificate_file": sql.certificate_file, "key_file": sql.key_file}
+    if sql.listen and (missing := " and ".join(name for name, value in needed.items() if not value)):
+        yield "sql.listen", f"other machines reach it by TLS and one name alone; give {missing}"
+    if not sql.listen and (given := " and ".join(name for name, value in needed.items() if value)):
+        yield "sql", f"{given} without listen: nobody on another machine reaches it"
 
 
 def _of_alarms(alarms: Alarms) -> Iterator[Mistake]:

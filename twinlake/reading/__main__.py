@@ -32,6 +32,7 @@ from twinlake.config.values import Values
 from twinlake.metrics.catalogue import SQL
 from twinlake.metrics.options import add_options, start_metrics
 from twinlake.metrics.process import ProcessMetrics
+from twinlake.reading.tls_door import Certificate, TlsDoors
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
 from twinlake.spark.jvm import end_together
@@ -139,8 +140,13 @@ def main(arguments: list[str] | None = None) -> int:
 
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
-    judged = (admits, lambda: watch.error)
-    _serve(build_app(reader, followed, settings, *judged, queries, running, rights.sees_all), given.port)
+    app = build_app(
+        reader, followed, settings, admits, lambda: watch.error, queries, running, rights.sees_all, given.name
+    )
+    doors = _doors(given)
+    _serve(app, given.port)
+    if doors:
+        doors.close()
     served.stop()
     watch.stop()
     reports.stop()
@@ -256,6 +262,17 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
 
 
+def _doors(given: argparse.Namespace) -> TlsDoors | None:
+    """For clients on other machines, open; None where there are none."""
+    if not given.listen:
+        return None
+    ports = {given.tls_port: given.port, given.jdbc_tls_port: given.jdbc_port}
+    doors = TlsDoors(given.listen, ports, Certificate(chain=given.certificate, key=given.key))
+    doors.open()
+    journal.info("clients on other machines may connect", host=given.listen, ports=[*ports])
+    return doors
+
+
 def _serve(app: Any, port: int) -> None:
     import uvicorn
 
@@ -275,10 +292,20 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--password-file", type=Path, required=True, help="the users and hashes")
     parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
     parser.add_argument("--jdbc-seconds", type=int, default=DEFAULT.jdbc_seconds, help="longest, over JDBC")
+    parser.add_argument("--listen", default="", help="address for other machines, by TLS alone")
+    parser.add_argument("--name", default="", help="what clients on other machines call it")
+    parser.add_argument("--tls-port", type=int, help="port of the HTTP endpoint for them")
+    parser.add_argument("--jdbc-tls-port", type=int, help="port of JDBC for them")
+    parser.add_argument("--certificate", type=Path, help="PEM, the chain")
+    parser.add_argument("--key", type=Path, help="PEM, its private key")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     add_options(parser)
-    return parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    needed = (given.name, given.tls_port, given.jdbc_tls_port, given.certificate, given.key)
+    if given.listen and not all(needed):
+        parser.error("--listen needs --name, --tls-port, --jdbc-tls-port, --certificate and --key")
+    return given
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from twinlake.base.errors import TimedOutError, TwinlakeError, UnreachableError,
 from twinlake.base.waiting import wait_for_answer
 from twinlake.config.settings import Services
 from twinlake.reading import wire
+from twinlake.reading.server_address import CA_FILE, trusted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,11 +173,19 @@ def _sent(
         with httpx.stream(
             "POST", f"{services.sql_url}/{path}", json=asked, auth=services.reader, timeout=timeout,
             headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
+            verify=trusted(services.sql_ca_file),
         ) as answer:  # fmt: skip
             if not answer.is_success:
                 raise _refusal(answer, remedy)
             return take(answer)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise UnreachableError(
+                "the SQL server was not asked",
+                f"{services.sql_url} shows a certificate that does not hold: {error}",
+                "ask it by the name in its certificate; who has signed it is given as PEM: ca_file= in "
+                f"Python, or {CA_FILE} in the environment",
+            ) from error  # fmt: skip
         raise _AwayError(str(error) or type(error).__name__) from error
     except httpx.TimeoutException as error:
         raise UnreachableError(

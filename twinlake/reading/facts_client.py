@@ -14,6 +14,7 @@ import httpx
 from twinlake.base.errors import NotFoundError, TwinlakeError, UnreachableError, error_of
 from twinlake.config.settings import Services
 from twinlake.reading import wire
+from twinlake.reading.server_address import trusted
 
 LONGEST_S = 30.0
 _LOGS = "see `twinlake status` and `twinlake logs sql`"
@@ -86,7 +87,7 @@ def _asked(services: Services, method: str, path: str) -> httpx.Response:
     try:
         answer = httpx.request(
             method, services.sql_url + path, auth=services.reader, headers={wire.HEADER: "1"},
-            timeout=LONGEST_S, trust_env=False,
+            timeout=LONGEST_S, trust_env=False, verify=trusted(services.sql_ca_file),
         )  # fmt: skip
     except httpx.HTTPError as error:
         why = f"{services.sql_url}: {error or type(error).__name__}"

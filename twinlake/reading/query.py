@@ -168,9 +168,11 @@ class Guard:
     It is not a middleware of Starlette's own class: behind one of those nobody sees that a client has left.
     """
 
-    def __init__(self, app: ASGIApp, admits: Callable[[str, str], User | None]) -> None:
+    def __init__(self, app: ASGIApp, admits: Callable[[str, str], User | None], name: str = "") -> None:
+        """`name` is what clients on other machines call it."""
         self._app = app
         self._admits = admits
+        self._names = {*LOOPBACK_NAMES, *filter(None, (name,))}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = await self._refused(Request(scope)) if scope["type"] == "http" else None
@@ -178,8 +180,9 @@ class Guard:
 
     async def _refused(self, request: Request) -> JSONResponse | None:
         host = name_of(request.headers.get("host", ""))
-        if host not in LOOPBACK_NAMES:
-            why, remedy = "this endpoint is for loopback only", "ask it as 127.0.0.1 or localhost"
+        if host not in self._names:
+            why = "this endpoint answers to one name for each way to it"
+            remedy = "ask it as 127.0.0.1 or localhost; from another machine as [sql] of twinlake.toml says"
             return error_response(403, UsageError(f"host {host!r} is not served", why, remedy))
         if request.url.path == "/status":
             return None
@@ -236,19 +239,20 @@ def build_app(
     queries: Queries | None = None,
     running: RunningStatements | None = None,
     sees_all: SeesAll = lambda user, *views: True,
+    name: str = "",
 ) -> FastAPI:
     """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
     first.
 
     `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
-    that have not, `sees_all` whether somebody sees views as they are.
+    that have not, `sees_all` whether somebody sees views as they are; other machines call it `name`.
     """
     queries, running = queries or Queries(), running or RunningStatements()
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(LimitedBody, most=LARGEST_BODY)
-    app.add_middleware(Guard, admits=admits)  # asked first: an unauthenticated body is not read
+    app.add_middleware(Guard, admits=admits, name=name)  # asked first: an unauthenticated body is not read
 
     def status_of(error: TwinlakeError) -> int:
         return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503

@@ -52,7 +52,7 @@ class RightsInForce:
         self._thread = threading.Thread(target=self._run, name="rights", daemon=True)
 
     def start(self) -> None:
-        """Look once, then every second."""
+        """Read once, then every second."""
         self.look()
         self._thread.start()
 

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import urlsplit
 
+from httpx import create_ssl_context
+
+from twinlake.base.address import is_loopback
 from twinlake.base.errors import UsageError
 from twinlake.config import keys
 from twinlake.config.settings import Services
 
 ADDRESS, USER, PASSWORD = "TWINLAKE_SQL_URL", "TWINLAKE_SQL_USER", "TWINLAKE_SQL_PASSWORD"
+CA_FILE = "TWINLAKE_SQL_CA_FILE"
+"""PEM, who has signed its certificate, where no usual authority has."""
 """The variables that name it where arguments do not."""
 ELSEWHERE = "ask whoever runs it: `twinlake status` there says more"
 _LIKE = "name its HTTP endpoint, `sql_url` of the services.json there, like http://127.0.0.1:18091"
 
 
+@lru_cache(maxsize=8)
+def trusted(ca_file: str) -> ssl.SSLContext:
+    """By whom the certificate of a server has to be signed; UsageError for a file that has no certificate."""
+    try:
+        return ssl.create_default_context(cafile=ca_file) if ca_file else create_ssl_context(trust_env=False)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(
+            "the SQL server was not asked", f"{ca_file}: {error}",
+            f"name a file of certificates as PEM: ca_file= in Python, or {CA_FILE} in the environment",
+        ) from error  # fmt: skip
+
+
 def named_server(
     environ: Mapping[str, str], address: str | None = None, user: str | None = None,
-    password: str | None = None,
+    password: str | None = None, ca_file: str | None = None,
 ) -> Services | None:  # fmt: skip
     """The server that the arguments, or else the environment, name; None where none is named.
 
@@ -38,4 +58,12 @@ def named_server(
             "the SQL server was not asked", why,
             f"give them: user= and password= in Python, or {USER} and {PASSWORD} in the environment",
         )  # fmt: skip
-    return Services(sql_url=url, sql_user=known["user"] or "", sql_password=known["password"] or "")
+    if not url.startswith("https:") and not is_loopback(urlsplit(url).hostname or ""):
+        raise UsageError(
+            f"{url} was not asked", "the password would be readable on the way",
+            "ask it by https:// (`[sql] listen` of twinlake.toml there), or through a tunnel",
+        )  # fmt: skip
+    return Services(
+        sql_url=url, sql_user=known["user"] or "", sql_password=known["password"] or "",
+        sql_ca_file=ca_file or environ.get(CA_FILE, ""),
+    )  # fmt: skip

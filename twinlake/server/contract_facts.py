@@ -1,4 +1,4 @@
-"""Contract facts: what readers are told of contracts, words and the classification of every view's columns.
+"""Contract facts: what readers get of contracts: words and the classification of every view's columns.
 
 A column has the classification that its own contract states (`classification` of a property), or else those
 of all columns that it is made of. All versions of a table count, so past tables are in it, too.

@@ -15,7 +15,7 @@ from twinlake.base.files import replace_file
 HOST = "127.0.0.1"
 NAMES = (
     "broker", "broker_admin", "controller", "registry", "registry_management", "lake", "sql", "jdbc",
-    "airflow", "console", "lake_metrics", "sql_metrics", "console_metrics",
+    "sql_tls", "jdbc_tls", "airflow", "console", "lake_metrics", "sql_metrics", "console_metrics",
 )  # fmt: skip
 
 

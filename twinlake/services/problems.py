@@ -40,7 +40,7 @@ def problems(
     ]
     found += [
         Problem("version", version["table"], f"{version['table']} {version['version']}",
-                _of_version(version, lake["release"]))
+                _of_version(version, lake.get("release")))
         for version in lake["versions"]
         if version["stalled"] and version["error"] and not version.get("paused")
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 
 from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.files import SECRET, replace_file
 from twinlake.config import users
 from twinlake.config.library import CHECKOUT, LIBRARY
 from twinlake.config.settings import Services
@@ -21,6 +22,8 @@ from twinlake.services.folders import Folders
 from twinlake.services.lake import make_local_lake, spark_environment
 from twinlake.services.part import Command, Context, Part, get_json
 
+CHAIN, KEY = "certificate.pem", "key.pem"
+"""Of its certificate, in its own folder."""
 USER = "analyst"
 READER = "nobody"
 """Who the SQL server is for a lake's store that asks for names; it needs to read there, and nothing more."""
@@ -29,15 +32,26 @@ READER = "nobody"
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="sql", service="sql", ports=("sql", "jdbc", metrics.SQL),
+            name="sql", service="sql", ports=("sql", "jdbc", "sql_tls", "jdbc_tls", metrics.SQL),
             prepare=_prepare, command=_command, probe=_probe, note=_note, error=not_following,
         ),
     )  # fmt: skip
 
 
 def _note(context: Context) -> str:
-    said = (protection(context), metrics.shown(context.services.sql_metrics_url))
+    said = (protection(context), metrics.shown(context.services.sql_metrics_url), *elsewhere(context))
     return "; ".join(filter(None, said))
+
+
+def elsewhere(context: Context) -> tuple[str, ...]:
+    """In words, where clients on other machines reach it; nothing where it lets in none."""
+    name, ports = context.settings.values.sql.name, context.ports
+    if not context.settings.values.sql.listen:
+        return ()
+    return (
+        f"for other machines https://{name}:{ports['sql_tls']} and "
+        f"jdbc:hive2://{name}:{ports['jdbc_tls']}/serve;ssl=true",
+    )
 
 
 def namespaces() -> tuple[str, ...]:
@@ -115,6 +129,7 @@ def _prepare(context: Context) -> None:
     make_local_lake(context)
     scratch = context.folders.of("sql")
     scratch.mkdir(exist_ok=True)
+    _hand_over_certificate(context, scratch)
     if is_root():
         for folder, _, files in os.walk(scratch):
             for path in (folder, *(os.path.join(folder, file) for file in files)):
@@ -124,6 +139,15 @@ def _prepare(context: Context) -> None:
             home = context.settings.home
             os.chown(home, -1, NOBODY)
             home.chmod(stat.S_IMODE(home.stat().st_mode) | stat.S_IXGRP)
+
+
+def _hand_over_certificate(context: Context, scratch: Path) -> None:
+    """Copies: the process is another user, and sees no other folder."""
+    given = context.settings.values.sql
+    for source, name in ((given.certificate_file, CHAIN), (given.key_file, KEY)):
+        (scratch / name).unlink(missing_ok=True)
+        if source:
+            replace_file(scratch / name, source.read_bytes(), SECRET)
 
 
 def unconfined_error(folders: Folders) -> UsageError:
@@ -148,7 +172,7 @@ def _command(context: Context) -> Command:
         sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
-        "--memory", limits.sql_memory,
+        "--memory", limits.sql_memory, *_doors(context, scratch),
         "--lake", context.settings.values.lake.uri, "--jars", str(context.settings.jars),
         *metrics.words(context, metrics.SQL),
     )  # fmt: skip
@@ -168,6 +192,17 @@ def _command(context: Context) -> Command:
         "--read", str(context.java_home), "--read", sys.base_prefix,
     )  # fmt: skip
     return Command(arguments=(*namespaces(), *drop, *view, "--", *server), environ=environ)
+
+
+def _doors(context: Context, scratch: str) -> tuple[str, ...]:
+    given, ports = context.settings.values.sql, context.ports
+    if not given.listen:
+        return ()
+    return (
+        "--listen", given.listen, "--name", given.name, "--tls-port", str(ports["sql_tls"]),
+        "--jdbc-tls-port", str(ports["jdbc_tls"]), "--certificate", f"{scratch}/{CHAIN}",
+        "--key", f"{scratch}/{KEY}",
+    )  # fmt: skip
 
 
 def _probe(context: Context) -> str:

@@ -197,7 +197,7 @@ final class Protected {
       }
       for (LogicalPlan child : CollectionConverters.asJava(node.children())) {
         if (child instanceof UnresolvedTableOrView of) {
-          return told(node, CollectionConverters.asJava(of.multipartIdentifier()));
+          return described(node, CollectionConverters.asJava(of.multipartIdentifier()));
         }
       }
       return null;
@@ -237,7 +237,7 @@ final class Protected {
     }
 
     /** DESCRIBE and SHOW COLUMNS of what this person sees; other commands would show the rest. */
-    private LogicalPlan told(LogicalPlan command, List<String> name) {
+    private LogicalPlan described(LogicalPlan command, List<String> name) {
       StructType columns = columns(name);
       String view = name.get(name.size() - 1);
       if (columns == null || !rights.changes(view, columns)) {
