@@ -85,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading import metrics
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
+    from twinlake.reading.moments import Moments
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
@@ -119,6 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
 
     past = PastTables(spark, settings.lake)
+    moments = Moments(spark, past)
+    moments.start()
     reader = Reader(
         spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
     )
@@ -150,6 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
     served.stop()
     watch.stop()
     reports.stop()
+    moments.stop()
     rights.stop()
     follower.stop()
     return 0

@@ -53,6 +53,7 @@ class RightsInForce:
 
     def start(self) -> None:
         """Read once, then every second."""
+        self._look_at_classes()
         self.look()
         self._thread.start()
 
@@ -61,9 +62,8 @@ class RightsInForce:
         self._thread.join()
 
     def look(self) -> None:
-        """What the file and the lake say now is in force when this returns."""
+        """What the file says now is in force when this returns."""
         with self._looking:
-            self._look_at_classes()
             self._look_at_users()
 
     def sees_all(self, user: User, *views: str) -> bool:
@@ -98,6 +98,7 @@ class RightsInForce:
     def _run(self) -> None:
         while not self._ending.wait(LOOK_S):
             try:
+                self._look_at_classes()
                 self.look()
             except Exception:
                 journal.exception("the users' rights cannot be followed; it is tried again")

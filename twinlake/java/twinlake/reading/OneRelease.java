@@ -64,11 +64,12 @@ public final class OneRelease {
   }
 
   /** The plan, analysed over one release; as it was parsed where that is not to be, or not possible. */
-  static LogicalPlan over(SparkSession session, LogicalPlan parsed) {
+  static LogicalPlan over(SparkSession session, LogicalPlan parsed, String sql) {
     if (!isStatement()) {
       return parsed;
     }
     analysed.set(serving);
+    Moments.bind(session, sql, parsed instanceof Command);
     if (parsed instanceof Command && PastTables.isBound()) {
       throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
     }

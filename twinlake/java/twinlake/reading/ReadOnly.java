@@ -41,7 +41,8 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   private static final Pattern SMALL_NUMBER = Pattern.compile("[1-9]\\d{0,2}");
 
   /** The settings a reader may change; the others are the server's. */
-  private static final Set<String> SETTINGS = Set.of("spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS);
+  private static final Set<String> SETTINGS = Set.of(
+      "spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS, Moments.SETTING);
 
   /** What JDBC's driver and server set for every connection, and how a connection wants tables listed. */
   private static final Set<String> CONNECTIONS_OWN = Set.of(
@@ -88,7 +89,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
           }
           try {
             Object parsed = method.invoke(session == ownerSession ? parser : bounded, arguments);
-            return session != ownerSession && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
+            return session != ownerSession && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan, String.valueOf(arguments[0])) : parsed;
           } catch (InvocationTargetException failed) {
             Throwable cause = failed.getCause();
             if (cause instanceof RuntimeException || cause instanceof Error || cause instanceof ParseException) {
