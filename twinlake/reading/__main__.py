@@ -84,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading import metrics
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
+    from twinlake.reading.look_ups import LookUps
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import LONG_AT_ONCE, build_app
     from twinlake.reading.reader import Reader
@@ -131,7 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
     running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
-    _serve(build_app(reader, followed, settings, admits, lambda: watch.error, queries, running), given.port)
+    look_ups = LookUps(spark, settings.lake, reader, followed)
+    app = build_app(reader, followed, settings, admits, lambda: watch.error, queries, running, look_ups)
+    _serve(app, given.port)
     served.stop()
     watch.stop()
     reports.stop()

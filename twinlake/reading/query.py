@@ -33,10 +33,11 @@ from twinlake.base.strict import Strict
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
-from twinlake.reading import as_of, wire
+from twinlake.reading import as_of, look_up_route, wire
 from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
+from twinlake.reading.look_ups import LookUps
 from twinlake.reading.metrics import Queries, Statement
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
@@ -225,9 +226,10 @@ def build_app(
     broken: Callable[[], TwinlakeError | None] = lambda: None,
     queries: Queries | None = None,
     running: RunningStatements | None = None,
+    look_ups: LookUps | None = None,
 ) -> FastAPI:
-    """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
-    first.
+    """Status, query, look-ups, what runs, and the reports of plans; `admits` judges user and password for all
+    but the first.
 
     `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
     that have not.
@@ -318,6 +320,12 @@ def build_app(
             return JSONResponse(reader.explain(question, one.left, one.tag))
 
         return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
+
+    if look_ups is not None:
+        around = look_up_route.Around(
+            followed=followed, in_turn=in_turn, starting=_starting, queries=queries, longest_s=longest_s
+        )
+        look_up_route.add(app, look_ups, around)
 
     @app.get("/names")
     def names() -> dict[str, Any]:
