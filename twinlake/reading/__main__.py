@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     slots = share_slots(spark)
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
+    from twinlake.reading.admission import Admission
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
     from twinlake.reading.look_ups import LookUps
@@ -102,9 +103,11 @@ def main(arguments: list[str] | None = None) -> int:
     def followed() -> Followed:
         return follower.followed
 
+    admission = Admission(given.password_file)
+
     def admits(user: str, password: str) -> users.User | None:
         try:
-            return users.admitted(given.password_file, user, password)
+            return admission.admits(user, password)
         except UsageError as error:
             journal.error("nobody is let in", why=str(error))
             raise

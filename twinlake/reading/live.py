@@ -81,9 +81,9 @@ class LiveTables:
 
 def position(state: TableState) -> str:
     """How far the table had come by then, as the commit says it that has brought it there."""
-    at = state.version
+    at, is_log = state.version, str(state.path).split("/")[-2:-1] == ["logs"]
     while (found := delta.commit(state.path, at)) is not None:
-        if "watermark" in found.metadata and ("position" in found.metadata or "batch" in found.metadata):
+        if ("batch" if is_log else "watermark") in found.metadata:
             return json.dumps({"commitInfo": {"userMetadata": json.dumps(found.metadata)}})
         at -= 1
     return ""

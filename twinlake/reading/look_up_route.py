@@ -72,9 +72,10 @@ def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
 
         def directly() -> Response | None:
             found = look_ups.find(asked, user)
-            return (
-                None if found is None else Response(b"".join(_pieces(look_ups, found, form)), 200, None, form)
-            )
+            if found is None:
+                return None
+            content = b"".join(_pieces(look_ups, found, form))
+            return Response(content, headers={WAY: PLAN}, media_type=form)
 
         def by_sql(one: Running) -> Response:
             found = look_ups.by_sql(asked, one.left, one.tag)

@@ -25,6 +25,7 @@ from twinlake.reading.reader import Reader
 from twinlake.reading.views import SERVE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 MOST_ROWS = 10_000
@@ -113,7 +114,7 @@ class LookUps:
         import pyarrow as pa
 
         question = {
-            "view": _view(asked.table), "order": table.key, "most": MOST_ROWS,
+            "view": _view(asked.table), "most": MOST_ROWS,
             "key": {name: _given(asked.key[name]) for name in table.key if name in asked.key},
         }  # fmt: skip
         found = self._java.find(self._spark._jsparkSession, json.dumps(question))
@@ -127,10 +128,20 @@ class LookUps:
                 moment_micros(text or "")
             raise not_a_value(wrong, text, head["type"])
         with pa.ipc.open_stream(memoryview(found)[rows_at:]) as stream:
-            rows = stream.read_all()
+            rows = _in_order(stream.read_all(), table.key)
         known = {"release": head["release"], "position": head["position"]}
         known |= self._reader.freshness([f"{SERVE}.{asked.table}"])
         return _refuse_many(asked, Answer(columns=head["columns"], found=rows, limit=MOST_ROWS, known=known))
+
+
+def _in_order(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """As SQL orders them: NULL is the least."""
+    import pyarrow.compute as pc
+
+    if rows.num_rows < 2:
+        return rows
+    by = [(name, "ascending", "at_start") for name in key]
+    return rows.take(pc.sort_indices(rows, sort_keys=by))
 
 
 def _refuse_many(asked: LookUp, found: Answer) -> Answer:

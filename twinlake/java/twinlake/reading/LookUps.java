@@ -55,7 +55,7 @@ public final class LookUps {
   /**
    * The rows, at most one more than `most`, of one release and each table at one version.
    *
-   * @param asked JSON: view, order (columns), key (by column null or text and, of a time, micros), most
+   * @param asked JSON: view, key (by column null or text and, of a time, micros), most
    * @return the length of a JSON head in four bytes, the head, and an Arrow stream. The head has release, position and
    *     columns; or `by_sql`, why the plan cannot be used; or `wrong`, the column whose value is none of its `type`
    */
@@ -66,7 +66,7 @@ public final class LookUps {
     Asked which = new Asked(question.get("view").textValue(), names, question.get("most").longValue());
     for (int tried = 0; ; tried++) {
       ObjectNode head = JSON.createObjectNode();
-      PreparedView view = OneRelease.seen(() -> plan(owner, which, question.get("order")));
+      PreparedView view = OneRelease.seen(() -> plan(owner, which));
       try {
         return found(view, question.get("key"), head);
       } catch (PreparedScan.Outdated other) {
@@ -83,20 +83,18 @@ public final class LookUps {
   /** By topic, as JSON, where the tables are that a view reads; a plan need not be possible. */
   public static String position(SparkSession owner, String view) throws Exception {
     Asked which = new Asked(view, List.of(), 0);
-    PreparedView found = OneRelease.seen(() -> plan(owner, which, JSON.createArrayNode()));
+    PreparedView found = OneRelease.seen(() -> plan(owner, which));
     Map<String, Long> at = LiveTable.atOneVersion(found::position);
     return JSON.writeValueAsString(at);
   }
 
-  private static PreparedView plan(SparkSession owner, Asked asked, JsonNode order) {
+  private static PreparedView plan(SparkSession owner, Asked asked) {
     PreparedView known = PLANS.get(asked);
     if (known == null || known.changes() != OneRelease.changes()) {
       synchronized (PLANS) {
         known = PLANS.get(asked);
         if (known == null || known.changes() != OneRelease.changes()) {
-          List<String> by = new ArrayList<>();
-          order.forEach(one -> by.add(one.textValue()));
-          known = PreparedView.of(owner, asked.view, asked.key, by, asked.most);
+          known = PreparedView.of(owner, asked.view, asked.key, asked.most);
           PLANS.values().removeIf(one -> one.changes() != OneRelease.changes());
           if (PLANS.size() >= KEPT) {
             PLANS.clear();

@@ -45,7 +45,7 @@ import scala.reflect.ClassTag$;
  */
 final class PreparedScan extends RDD<InternalRow> {
   /** Of files that may hold rows; who has more is computed by tasks, as any statement. */
-  static final long MOST_BYTES = 64L << 20;
+  static final long MOST_BYTES = 32L << 20;
 
   @SuppressWarnings({"unchecked", "rawtypes"})
   private static final Seq<Dependency<?>> NO_DEPENDENCIES = (Seq) Nil$.MODULE$;

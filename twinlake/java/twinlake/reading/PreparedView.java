@@ -12,22 +12,18 @@ import java.util.TreeSet;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
@@ -36,16 +32,22 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import scala.Option;
 import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractPartialFunction;
 import twinlake.lake.PreparedPlan;
 
 /** A view of one release, with a plan for its rows by values of some columns; or why there is none. */
 final class PreparedView {
   private static final String META = "meta";
+  private static final Map<String, String> NO_EXCHANGE = Map.of("spark.sql.autoBroadcastJoinThreshold", "-1");
+
+  /** To write programs for a few rows, each time, costs more than to compute them. */
+  private static final Map<String, String> INTERPRETED = Map.of(
+      "spark.sql.codegen.wholeStage", "false", "spark.sql.codegen.factoryMode", "NO_CODEGEN",
+      "spark.sql.subexpressionElimination.enabled", "false");
 
   private final SparkSession session;
   private final long changes = OneRelease.changes();
@@ -70,7 +72,7 @@ final class PreparedView {
     }
   }
 
-  private PreparedView(SparkSession session, String view, List<String> key, List<String> order, long most) {
+  private PreparedView(SparkSession session, String view, List<String> key, long most) {
     this.session = session;
     LogicalPlan[] analysed = new LogicalPlan[1];
     this.tables = LiveTable.prepared(() -> {
@@ -82,18 +84,18 @@ final class PreparedView {
       return; // its tables alone are asked for
     }
     try {
-      prepare(analysed[0], key, order, most);
+      prepare(analysed[0], key, most);
     } catch (IllegalArgumentException | UnsupportedOperationException | scala.MatchError not) {
       whyNot = String.valueOf(not.getMessage());
     }
   }
 
   /** An error of the view itself is left to whoever reads it by SQL. */
-  static PreparedView of(SparkSession owner, String view, List<String> key, List<String> order, long most) {
-    return new PreparedView(DefaultSchema.begin(owner), view, key, order, most);
+  static PreparedView of(SparkSession owner, String view, List<String> key, long most) {
+    return new PreparedView(DefaultSchema.begin(owner), view, key, most);
   }
 
-  private void prepare(LogicalPlan analysed, List<String> key, List<String> order, long most) {
+  private void prepare(LogicalPlan analysed, List<String> key, long most) {
     Map<String, Attribute> attributes = new HashMap<>();
     for (Attribute one : CollectionConverters.asJava(analysed.output())) {
       attributes.put(one.name(), one);
@@ -111,13 +113,12 @@ final class PreparedView {
       conditions.add(new EqualNullSafe(attributes.get(name), new Parameter(name, type)));
     }
     LogicalPlan asked = new Filter(conditions.stream().reduce(And::new).get(), withClocks(analysed));
-    List<SortOrder> by = order.stream()
-        .map(name -> new SortOrder(attributes.get(name), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())))
-        .toList();
     Literal limit = new Literal((int) (most + 1), DataTypes.IntegerType);
-    LogicalPlan limited = new GlobalLimit(limit, new LocalLimit(limit, new Sort(seq(by), true, asked, Option.empty())));
-    session.conf().set("spark.sql.autoBroadcastJoinThreshold", "-1"); // an exchange
+    LogicalPlan limited = new GlobalLimit(limit, new LocalLimit(limit, asked));
+    NO_EXCHANGE.forEach(session.conf()::set);
     var planned = Dataset.ofRows((org.apache.spark.sql.classic.SparkSession) session, limited);
+    planned.queryExecution().sparkPlan(); // a scan in batches is one for programs
+    INTERPRETED.forEach(session.conf()::set);
     refuseSubqueries(planned.queryExecution().executedPlan());
     plan = PreparedPlan.of(planned);
     for (Attribute one : CollectionConverters.asJava(analysed.output())) {
@@ -161,7 +162,7 @@ final class PreparedView {
   /** What a subquery has found once is used again. */
   private static void refuseSubqueries(SparkPlan part) {
     for (Expression one : CollectionConverters.asJava(part.expressions())) {
-      if (one.exists(scala.jdk.javaapi.FunctionConverters.asScalaFromFunction(below -> below instanceof PlanExpression<?>))) {
+      if (one.exists(FunctionConverters.asScalaFromFunction(below -> below instanceof PlanExpression<?>))) {
         throw new IllegalArgumentException("a plan with a subquery cannot be kept");
       }
     }
