@@ -9,7 +9,7 @@ import typer
 from twinlake.cli.output import print_json
 from twinlake.cli.query import show, sql_server, tell_freshness
 from twinlake.reading.client import Until, look_up
-from twinlake.reading.keys import key_of
+from twinlake.reading.wire import key_of
 
 
 def register(app: typer.Typer) -> None:

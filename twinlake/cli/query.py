@@ -14,8 +14,8 @@ from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting, ask, ask_each, ask_why
-from twinlake.reading.keys import key_of
 from twinlake.reading.server_address import ELSEWHERE, named_server
+from twinlake.reading.wire import key_of
 from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 AsOf = Annotated[

@@ -13,7 +13,7 @@ from twinlake.cli.query import waiting_for_server
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 from twinlake.reading.client import ask_why
-from twinlake.reading.keys import key_of
+from twinlake.reading.wire import key_of
 
 if TYPE_CHECKING:
     from twinlake.kinds.kind import Kind

@@ -13,8 +13,8 @@ from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
 from twinlake.kinds.windows import micros
 from twinlake.lake.log.log_clock import moment_sql
-from twinlake.reading.keys import Key, text_of
 from twinlake.reading.past_tables import Behind, PastTables
+from twinlake.reading.wire import Key, text_of
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:

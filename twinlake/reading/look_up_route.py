@@ -23,11 +23,11 @@ from twinlake.base.long_answer import LongAnswer
 from twinlake.reading import as_of, wire
 from twinlake.reading.answer import Answer
 from twinlake.reading.followed import Followed
-from twinlake.reading.keys import key_of
 from twinlake.reading.look_ups import LookUp, LookUps
 from twinlake.reading.metrics import Queries
 from twinlake.reading.passed import Wanted, parse_wanted
 from twinlake.reading.running import Running
+from twinlake.reading.wire import key_of
 from twinlake.spark.session import is_jvm_lost
 
 AT_ONCE = 4

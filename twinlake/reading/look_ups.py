@@ -19,10 +19,10 @@ from twinlake.config.users import User
 from twinlake.reading.answer import Answer
 from twinlake.reading.explain import condition, moment_micros, not_a_value
 from twinlake.reading.followed import Followed, Looked
-from twinlake.reading.keys import Key, text_of
 from twinlake.reading.passed import Wanted
 from twinlake.reading.reader import Reader
 from twinlake.reading.views import SERVE
+from twinlake.reading.wire import Key, text_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
