@@ -59,10 +59,13 @@ class LookUps:
     def check(self, asked: LookUp) -> Looked:
         """What is known of the table. NotFoundError without such a table, UsageError for a key that is none
         of its."""
-        known = self._followed().looked_up
+        followed = self._followed()
+        known = followed.looked_up
         table = known.get(asked.table)
         if table is None:
-            why = f"release {self._followed().release} has no such table{near(asked.table, known)}"
+            why = f"release {followed.release} has no such table{near(asked.table, known)}"
+            if followed.release is None:
+                why = "nothing has been released yet"
             raise NotFoundError(f"there is no table {asked.table!r}", why, "name one of the live release")
         if table.key and (not asked.key or set(asked.key) - set(table.key)):
             text = text_of(asked.key)
