@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.reading.followed import Followed
+    from twinlake.reading.look_ups import LookUps
     from twinlake.reading.reader import Reader
 
 HOST = "127.0.0.1"
@@ -126,7 +127,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     watch = SparkWatch(spark, lost=lost)
     watch.begin()
-    threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
+    look_ups = LookUps(spark, settings.lake, reader, followed)
+    threading.Thread(target=_warm, args=(reader, look_ups, followed), name="warm-up", daemon=True).start()
     queries, process = metrics.Queries(), ProcessMetrics(SQL, lambda: spark, {"scratch": scratch})
 
     def is_ready() -> bool:
@@ -135,7 +137,6 @@ def main(arguments: list[str] | None = None) -> int:
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
     running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
-    look_ups = LookUps(spark, settings.lake, reader, followed)
     app = build_app(reader, followed, settings, admits, lambda: watch.error, queries, running, look_ups)
     _serve(app, given.port)
     served.stop()
@@ -242,7 +243,7 @@ def open_jdbc(spark: SparkSession) -> Any:
     return jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
 
 
-def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
+def _warm(reader: Reader, look_ups: LookUps, followed: Callable[[], Followed]) -> None:
     """Every table is read once as soon as it is there: the first of all statements takes seconds. Views of
     logs are not: to find a first row in a quarantine or among what came late reads a whole log."""
     while followed().release is None:
@@ -250,6 +251,7 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     for name in followed().tables[SERVE]:
         with suppress(TwinlakeError):  # whoever reads one that fails gets its error
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
+            look_ups.prepare(name)
 
 
 def _serve(app: Any, port: int) -> None:

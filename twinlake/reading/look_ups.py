@@ -83,6 +83,13 @@ class LookUps:
             return None
         return self._reader.in_words(lambda: self._direct(asked, table))
 
+    def prepare(self, table: str) -> None:
+        """Makes the plan for the whole key, so that nobody waits for it."""
+        known = self._followed().looked_up.get(table)
+        if known and known.key:
+            asked = LookUp(table=table, key=dict.fromkeys(known.key))
+            self._reader.in_words(lambda: self._direct(asked, known))
+
     def by_sql(self, asked: LookUp, left: threading.Event, tag: str | None = None) -> Answer:
         """The same as any statement is answered."""
         table = self.check(asked)
