@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from twinlake.reading.followed import Followed
+    from twinlake.reading.look_ups import LookUps
     from twinlake.reading.reader import Reader
 
 HOST = "127.0.0.1"
@@ -83,8 +84,10 @@ def main(arguments: list[str] | None = None) -> int:
     slots = share_slots(spark)
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
+    from twinlake.reading.admission import Admission
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
+    from twinlake.reading.look_ups import LookUps
     from twinlake.reading.moments import Moments
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import LONG_AT_ONCE, build_app
@@ -110,11 +113,12 @@ def main(arguments: list[str] | None = None) -> int:
     rights.start()
     jdbc = open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
+    admission = Admission(given.password_file)
 
     def admits(user: str, password: str) -> users.User | None:
         rights.look()
         try:
-            return users.admitted(given.password_file, user, password)
+            return admission.admits(user, password)
         except UsageError as error:
             journal.error("nobody is let in", why=str(error))
             raise
@@ -135,7 +139,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     watch = SparkWatch(spark, lost=lost)
     watch.begin()
-    threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
+    look_ups = LookUps(spark, settings.lake, reader, followed, rights)
+    threading.Thread(target=_warm, args=(reader, look_ups, followed), name="warm-up", daemon=True).start()
     queries, process = metrics.Queries(), ProcessMetrics(SQL, lambda: spark, {"scratch": scratch})
 
     def is_ready() -> bool:
@@ -144,8 +149,9 @@ def main(arguments: list[str] | None = None) -> int:
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
     app = build_app(
-        reader, followed, settings, admits, lambda: watch.error, queries, running, rights.sees_all, given.name
-    )
+        reader, followed, settings, admits, lambda: watch.error, queries, running, rights, look_ups,
+        given.name,
+    )  # fmt: skip
     doors = _doors(given)
     _serve(app, given.port)
     if doors:
@@ -256,7 +262,7 @@ def open_jdbc(spark: SparkSession) -> Any:
     return jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
 
 
-def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
+def _warm(reader: Reader, look_ups: LookUps, followed: Callable[[], Followed]) -> None:
     """Every table is read once as soon as it is there: the first of all statements takes seconds. Views of
     logs are not: to find a first row in a quarantine or among what came late reads a whole log."""
     while followed().release is None:
@@ -264,6 +270,7 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     for name in followed().tables[SERVE]:
         with suppress(TwinlakeError):  # whoever reads one that fails gets its error
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
+            look_ups.prepare(name)
 
 
 def _doors(given: argparse.Namespace) -> TlsDoors | None:

@@ -34,13 +34,15 @@ from twinlake.config.rights import ALL
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
-from twinlake.reading import as_of, wire
+from twinlake.reading import as_of, look_up_route, wire
 from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
+from twinlake.reading.look_ups import LookUps
 from twinlake.reading.metrics import Queries, Statement
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
+from twinlake.reading.rights import Judge, Unlimited
 from twinlake.reading.running import Client, Running, RunningStatements
 from twinlake.spark.session import is_jvm_lost
 
@@ -59,8 +61,6 @@ LARGEST_BODY = 8 << 20
 LOOK_S = 0.2
 """So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
-SeesAll = Callable[..., bool]
-"""Of a user and any number of views."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -238,16 +238,17 @@ def build_app(
     broken: Callable[[], TwinlakeError | None] = lambda: None,
     queries: Queries | None = None,
     running: RunningStatements | None = None,
-    sees_all: SeesAll = lambda user, *views: True,
+    rights: Judge | None = None,
+    look_ups: LookUps | None = None,
     name: str = "",
 ) -> FastAPI:
-    """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
-    first.
+    """Status, query, look-ups, what runs, and the reports of plans; `admits` judges user and password for all
+    but the first.
 
     `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
-    that have not, `sees_all` whether somebody sees views as they are; other machines call it `name`.
+    that have not, `rights` what somebody may see; other machines call it `name`.
     """
-    queries, running = queries or Queries(), running or RunningStatements()
+    queries, running, judge = queries or Queries(), running or RunningStatements(), rights or Unlimited()
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -331,12 +332,18 @@ def build_app(
 
         def answer(one: Running) -> Response:
             def refuse_hidden(views: Sequence[str]) -> None:
-                if not sees_all(request.state.user, *views):
+                if not judge.sees_all(request.state.user, *views):
                     raise _hidden(f"{asked.table} cannot be explained to {one.user}", " and ".join(views))
 
             return JSONResponse(reader.explain(question, one.left, one.tag, refuse_hidden))
 
         return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
+
+    if look_ups is not None:
+        around = look_up_route.Around(
+            followed=followed, in_turn=in_turn, starting=_starting, queries=queries, longest_s=longest_s
+        )
+        look_up_route.add(app, look_ups, around)
 
     @app.get("/names")
     def names(request: Request) -> dict[str, Any]:

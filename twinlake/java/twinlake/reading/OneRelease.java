@@ -54,6 +54,11 @@ public final class OneRelease {
     return analysed.get();
   }
 
+  /** Another number after each switch. */
+  static long changes() {
+    return changes.get();
+  }
+
   /** Before a query of which {@link #hasAnalysed} tells afterwards. */
   static void forget() {
     analysed.remove();

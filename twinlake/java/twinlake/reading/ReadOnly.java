@@ -173,7 +173,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   private static void walk(Expression expression) {
     String kind = expression.getClass().getName();
-    boolean isSparks = expression instanceof BoundedSize || kind.startsWith("org.apache.spark.sql.catalyst.");
+    boolean isSparks = expression instanceof BoundedSize || expression instanceof Parameter || kind.startsWith("org.apache.spark.sql.catalyst.");
     if (kind.contains("UDF") || kind.contains("UDAF") || !isSparks) {
       throw new Refused("the function " + expression.prettyName(), "it is not one of Spark's own");
     }
