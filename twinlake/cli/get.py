@@ -1,4 +1,4 @@
-"""`twinlake get TABLE key=value ...`: rows of a table by its key, as a service looks them up."""
+"""`twinlake get`: rows of a table by its key, as a service looks them up."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class RightsInForce:
             self._look_at_users()
 
     def may_read(self, user: User, view: str) -> bool:
-        return user.rights == ALL or bool(self._rights.mayRead(user.name, view))
+        return user.rights == ALL or bool(self._rights.reads(user.name, view))
 
     def sees_all(self, user: User, *views: str) -> bool:
         return user.rights == ALL or all(self._rights.seesAll(self._owner, user.name, one) for one in views)

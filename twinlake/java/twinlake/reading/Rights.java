@@ -82,7 +82,7 @@ public final class Rights {
   }
 
   /** Whether this user may read anything of the view in `serve`. */
-  public static boolean mayRead(String user, String view) {
+  public static boolean reads(String user, String view) {
     return of(user).mayRead(DefaultSchema.SERVE, view);
   }
 
