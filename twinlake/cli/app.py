@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
+    "publish": ("publish",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),

@@ -355,7 +355,7 @@ def open_version(
         return made
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())
-    pruning = _pruning(schema, definition.state_keys)
+    pruning = pruning_columns(schema, definition.state_keys)
     delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
     try:
         appender = Appender(path, [(key,) for key in pruning])
@@ -390,7 +390,8 @@ def _types(schema: StructType) -> dict[str, str]:
     return {column.name: column.dataType.simpleString() for column in schema}
 
 
-def _pruning(schema: StructType, keys: Iterable[str]) -> list[str]:
+def pruning_columns(schema: StructType, keys: Iterable[str]) -> list[str]:
+    """Those of the keys whose least and greatest values say which files have none of what is asked for."""
     return [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in _PRUNING]
 
 
