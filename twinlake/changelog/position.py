@@ -6,8 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.lake.catalog.pins import Find, pin_of
-from twinlake.lake.catalog.version import Pin
+from twinlake.lake.catalog.version import Find, Pin, pin_of
 
 
 @dataclass(frozen=True, kw_only=True)

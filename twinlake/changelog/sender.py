@@ -26,8 +26,7 @@ from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.paused import Paused
-from twinlake.lake.catalog.pins import pin_json
-from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.catalog.version import Pin, Version, pin_json
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
 from twinlake.spark.session import cancel

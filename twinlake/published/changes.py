@@ -119,12 +119,10 @@ def differing(folder: Folder, opened: Opened, shown: DataFrame, by: DataFrame | 
         old = only(old, by)
     found = changes(old, new, keys, carried=(_FILE,)).persist()
     try:
-        changed = found.count()
+        ((changed, held),) = found.agg(F.count("*"), F.collect_set(f"l.{_FILE}")).collect()
         if not changed:
             yield Rewrite(way=way, rows=None, changed=0)
             return
-        names = found.select(F.col(f"l.{_FILE}")).where(f"{_FILE} IS NOT NULL").distinct().collect()
-        held = {str(row[0]) for row in names}
         gone = [path for path in files if unquote(path).rpartition("/")[2] in held]
         gone += _small(files, gone)
         came = found.where("r IS NOT NULL").select("r.*")

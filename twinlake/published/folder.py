@@ -47,7 +47,12 @@ class Folder:
 
     @property
     def exists(self) -> bool:
-        return delta.exists(self.path)
+        return self.newest >= 0
+
+    @property
+    def newest(self) -> int:
+        """Its newest version, -1 where there is no table."""
+        return delta.newest_version(self.path)
 
     @property
     def staged(self) -> Location:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from twinlake.lake.catalog.pins import Find, pin_of
-from twinlake.lake.catalog.version import Pin
+from twinlake.lake.catalog.version import Find, Pin, pin_of
 
 APP = "twinlake"
 """The Delta transaction app that counts the commits."""

@@ -25,8 +25,7 @@ from twinlake.batch.touched import is_known
 from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import LogView, Opened, pruning_columns
-from twinlake.lake.catalog.pins import pin_json
-from twinlake.lake.catalog.version import Health, Pin, Version
+from twinlake.lake.catalog.version import Health, Pin, Version, pin_json
 from twinlake.lake.delta.data_file import rows_in
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
@@ -64,6 +63,9 @@ class Publisher:
         self._run = Run(id=f"publish-{table}")
         self._at: Position | None = None
         self._is_known = False  # that `_at` is what the folder says, and of this lake
+        self._committed = -1
+        """The folder's version that `_at` is of: somebody else may write there, or delete it."""
+        self._is_meddled = False  # somebody else has written to it while the last commit was computed
         self._newest: dict[str, int] = {}
         self._files = self._bytes = 0
         self._rest_until = 0.0  # on the monotonic clock
@@ -85,9 +87,11 @@ class Publisher:
     def status(self) -> dict[str, Any]:
         """How far it is; from memory."""
         at, health = self._at, self._health()
-        stalled = health.error if health and health.stalled else None
+        paused = bool(health and health.paused and not self.error)
+        stalled = health.error if health and health.stalled and not paused else None
         error = self.error.to_json() if self.error else stalled
-        state = "failing" if self.error else "stalled" if stalled else "published" if at else "starting"
+        states = {"failing": self.error, "paused": paused, "stalled": stalled, "published": at}
+        state = next((name for name, holds in states.items() if holds), "starting")
         position = at.position if at else {}
         return {
             "table": self.table,
@@ -151,10 +155,10 @@ class Publisher:
             )  # fmt: skip
         version = self._lake.versions.get(self.table, name)
         self._newest = self._lake.versions.position(version)
-        if not self._is_known or not self.folder.exists:
+        if not self._is_known or self.folder.newest != self._committed:
             self.folder.forget()
             self._at = self.folder.position()
-            self._is_known = False
+            self._is_known, self._committed = False, self.folder.newest
         if self._is_known and self._at and self._at.is_at(live.number, self._newest):
             return
         if time.monotonic() >= self._rest_until:
@@ -189,9 +193,10 @@ class Publisher:
                 changed=came if rewrite.changed is None else rewrite.changed,
                 published_at=format_moment(self._lake.clock()),
             )  # fmt: skip
-            self._commit(opened, columns, files, rewrite, at)
+            committed = self._commit(opened, columns, files, rewrite, at)
+            self._is_meddled = committed != self._committed + 1
         self._drop_staged()
-        self._at, self._is_known = at, True
+        self._at, self._is_known, self._committed = at, True, committed
         live = self.folder.files()
         self._files, self._bytes = len(live), sum(file.bytes for file in live.values())
         took = time.monotonic() - began
@@ -203,21 +208,25 @@ class Publisher:
 
     def _commit(
         self, opened: Opened, columns: Any, files: Sequence[Location], rewrite: Rewrite, at: Position
-    ) -> None:
-        keys = opened.definition.view_keys
+    ) -> int:
+        """The folder's version that was made."""
+        keys, version = opened.definition.view_keys, 0
         if self.folder.exists:
-            self.folder.take(
+            version = self.folder.take(
                 files, at, removed=rewrite.gone, columns=columns, keys=keys,
                 breakpoint=lambda: breakpoints.at(Point.BEFORE_PUBLISH, self.table),
-            )  # fmt: skip
+            ).version  # fmt: skip
         else:
             breakpoints.at(Point.BEFORE_PUBLISH, self.table)
             self.folder.begin(columns, keys, files, at)
         breakpoints.at(Point.AFTER_PUBLISH, self.table)
+        return version
 
     def _before(self, old: Position | None, opened: Opened, starts: Mapping[str, int]) -> Pin | None:
-        """The pin that was published, where what has changed since can be told by it."""
+        """The pin that was published, where it tells what has changed since."""
         if old is None or (old.lake, old.version) != (self._lake_id, opened.version.name):
+            return None
+        if self._is_meddled:
             return None
         before = old.pinned(self._lake.versions.get)
         if before is None or old.starts != starts:

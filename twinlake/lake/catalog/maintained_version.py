@@ -40,9 +40,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 6 hours",
     "delta.enableDeletionVectors": "false",
 }
-_PRUNING = (
-    "string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
-)  # fmt: skip
+_PRUNING = frozenset("string tinyint smallint int bigint float double decimal date timestamp".split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,7 +389,7 @@ def _types(schema: StructType) -> dict[str, str]:
 
 
 def pruning_columns(schema: StructType, keys: Iterable[str]) -> list[str]:
-    """Those of the keys whose least and greatest values say which files have none of what is asked for."""
+    """Those of the keys by whose least and greatest values files are left out."""
     return [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in _PRUNING]
 
 
