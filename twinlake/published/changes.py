@@ -22,7 +22,7 @@ from twinlake.kinds.windows import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, view_clock_at
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.table_state import LiveFile
-from twinlake.published.folder import OPEN, Folder
+from twinlake.published.folder import SETTLED, Folder
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def of_records(folder: Folder, opened: LogView, old: Pin, new: Pin) -> Rewrite:
     text = opened.definition.view(relations, view_clock_at(opened.logs, new))
     files = folder.files()
     gone = _small(files, ())
-    rows = opened.spark.sql(text)
+    rows = opened.spark.sql(text).select(*opened.definition.output)
     return Rewrite(
         way=RECORDS, rows=_read(folder, opened, gone).unionByName(rows) if gone else rows, gone=gone,
         bytes=_bytes(files, gone),
@@ -91,9 +91,9 @@ def keys_since(folder: Folder, opened: Opened, old: Pin, new: Pin) -> DataFrame 
     follow = definition.follows_watermark(view_clock_at(opened.logs, new))
     if follow is None:
         return None
-    passed = [path for path in folder.files() if path.startswith(OPEN)]
+    unsettled = [path for path in folder.files() if not path.startswith(SETTLED)]
     differs = " OR ".join(f"NOT ({quote.name(name)} <=> ({sql}))" for name, sql in follow.items())
-    flipped = _read(folder, opened, passed).where(differs or "false")
+    flipped = _read(folder, opened, unsettled).where(differs or "false")
     return found.union(flipped.select(*found.columns)).distinct()
 
 

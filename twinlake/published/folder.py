@@ -1,6 +1,7 @@
 """Folder: a published table on disk, which is a Delta table that asks nothing special of its readers.
 
-A data file whose name begins with `open` has rows that are not final; all others begin with `part`.
+The name of a data file begins with `final` where all of its rows are, with `open` where some are not, and with
+`part` where its table does not say, or somebody else has written it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from twinlake.base.location import Location
 from twinlake.lake.catalog.maintained_version import pruning_columns
 from twinlake.lake.delta import appender, data_file, delta
 from twinlake.lake.delta.appender import Added, Appender
+from twinlake.lake.delta.data_file import Column
 from twinlake.lake.delta.delta import Commit
 from twinlake.lake.delta.table_state import LiveFile
 from twinlake.lake.storage import store
@@ -21,7 +23,7 @@ from twinlake.published.position import APP, Position
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-OPEN = "open"
+OPEN, SETTLED = "open", "final"
 STAGED = "_staged"
 """Below the table, where what is computed lies until it is taken in; Delta's clean-up passes over it."""
 PROPERTIES = {
@@ -44,6 +46,7 @@ class Folder:
         self.path = path
         self._table = table
         self._appender: Appender | None = None
+        self._statistics: tuple[Column, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -123,10 +126,13 @@ class Folder:
         self._appender = None
 
     def _opened(self, columns: StructType | None = None, keys: Sequence[str] = ()) -> Appender:
+        """With statistics of the keys, where somebody is about to append to it."""
+        statistics = self._statistics
         if columns is not None:
-            self._appender = Appender(self.path, [(key,) for key in pruning_columns(columns, keys)])
-        if self._appender is None:
-            self._appender = Appender(self.path, ())
+            statistics = tuple((key,) for key in pruning_columns(columns, keys))
+        if self._appender is None or self._statistics != statistics:
+            self._appender = Appender(self.path, statistics)
+            self._statistics = statistics
         return self._appender
 
 
@@ -169,7 +175,7 @@ def _nullable(of: Any) -> Any:
 
 
 def _prefix(file: Location, columns: StructType) -> str:
-    """Whether the file has rows that are not final, as its name shall say."""
+    """What the name of the file shall say of its rows."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -179,4 +185,4 @@ def _prefix(file: Location, columns: StructType) -> str:
         return data_file.PART
     found = pq.read_table(store.reader(file), columns=[FINAL]).column(FINAL)
     is_final = pc.all(pc.fill_null(found, False)).as_py()
-    return data_file.PART if is_final in (True, None) else OPEN
+    return SETTLED if is_final in (True, None) else OPEN

@@ -17,7 +17,7 @@ import structlog
 
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, first_lines
+from twinlake.base.errors import BusyError, ChangedTableError, NotFoundError, TwinlakeError, first_lines
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment
@@ -137,6 +137,9 @@ class Publisher:
     def _fail(self, error: Exception) -> None:
         self._journal.error("the table is not published", exc_info=error)
         known = damage_in(error, self._lake.path) or error
+        if isinstance(known, ChangedTableError):
+            again = f"delete {self.folder.path}: the table is published again; let nobody else alter it"
+            known = ChangedTableError(known.what, known.why, again)
         self.error = known.alone() if isinstance(known, TwinlakeError) else TwinlakeError(
             f"table {self.table} is not published", first_lines(error),
             "fix what the error names; it is tried again by itself, and nothing is left out",
@@ -159,6 +162,7 @@ class Publisher:
             self.folder.forget()
             self._at = self.folder.position()
             self._is_known, self._committed = False, self.folder.newest
+            self._measure()
         if self._is_known and self._at and self._at.is_at(live.number, self._newest):
             return
         if time.monotonic() >= self._rest_until:
@@ -187,6 +191,9 @@ class Publisher:
             came = sum(map(rows_in, files))
             if rewrite.way == ALL_KEYS and rewrite.rows is not None:
                 self._refuse_twice(shown, rewrite, came)
+            if not files and not rewrite.gone and old and old.is_at(release, pin.position):
+                self._is_known = True  # after a start: nothing has happened since
+                return
             at = Position(
                 lake=self._lake_id, table=self.table, release=release, version=version.name,
                 position=dict(pin.position), pin=pin_json(pin), starts=starts, way=rewrite.way,
@@ -197,8 +204,7 @@ class Publisher:
             self._is_meddled = committed != self._committed + 1
         self._drop_staged()
         self._at, self._is_known, self._committed = at, True, committed
-        live = self.folder.files()
-        self._files, self._bytes = len(live), sum(file.bytes for file in live.values())
+        self._measure()
         took = time.monotonic() - began
         is_view = not is_stored(opened.definition) and at.way != changes.RECORDS
         self._rest_until = time.monotonic() + (
@@ -263,6 +269,10 @@ class Publisher:
         rows.write.parquet(str(place))
         written = sorted(name for name in store.names(place) if name.endswith(".parquet"))
         return [place / name for name in written if rows_in(place / name)]
+
+    def _measure(self) -> None:
+        live = self.folder.files() if self.folder.exists else {}
+        self._files, self._bytes = len(live), sum(file.bytes for file in live.values())
 
     def _drop_staged(self) -> None:
         store.delete_tree(self.folder.staged)
