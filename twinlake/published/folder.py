@@ -1,7 +1,7 @@
 """Folder: a published table on disk, which is a Delta table that asks nothing special of its readers.
 
-The name of a data file begins with `final` where all of its rows are, with `open` where some are not, and with
-`part` where its table does not say, or somebody else has written it.
+The name of a data file begins with `final` where all of its rows are, with `open` where some are not, and
+with `part` where its table does not say, or somebody else has written it.
 """
 
 from __future__ import annotations
