@@ -33,7 +33,7 @@ from tests.published.stage import (
 )
 from tests.releases.lake import START
 from twinlake.base.errors import BusyError, DamagedError, NotFoundError, TwinlakeError, UsageError
-from twinlake.published import publisher
+from twinlake.published import changes, publisher
 from twinlake.published.changes import ALL_KEYS, NEW, RECORDS, TOUCHED
 from twinlake.published.folder import STAGED, Folder, refuse_types
 
@@ -88,6 +88,7 @@ def test_only_the_files_of_touched_windows_are_written_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher, "FILE_BYTES", 8_000)
+    monkeypatch.setattr(changes, "SMALL_BYTES", 100)  # else so many small ones are written together
     stage.append(*range(0, 20_000, 40))  # 334 minutes
     path = stage.publish(SALES)
     stage.until_published(SALES)
