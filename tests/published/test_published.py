@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from tests.longer import some
 from tests.published.stage import (
     CHANGED,
     DEFINED,
@@ -43,6 +44,7 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     patched = pytest.MonkeyPatch()
     patched.setattr(publisher, "WHOLE_EVERY_S", 1.0)
     patched.setattr(publisher, "EVERY_S", 0.2)
+    patched.setattr(publisher, "REST", 0.1)
     found = Stage(spark, tmp_path_factory.mktemp("published"))
     found.lake.promote(found.lake.build(DEFINED))
     found.append(*range(40))
@@ -63,8 +65,8 @@ def _stopped(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("table", "way"),
-    [(SALES, TOUCHED), (HOPS, TOUCHED), (LATEST, TOUCHED), (VISITS, TOUCHED), (EVENTS, RECORDS),
-     (PAID, ALL_KEYS), (NONE, TOUCHED)],
+    some([(SALES, TOUCHED), (HOPS, TOUCHED), (LATEST, TOUCHED), (VISITS, TOUCHED), (EVENTS, RECORDS),
+          (PAID, ALL_KEYS), (NONE, TOUCHED)]),
 )  # fmt: skip
 def test_three_engines_read_the_rows_of_the_view_at_each_position(stage: Stage, table: str, way: str) -> None:
     path = stage.publish(table)
@@ -105,6 +107,7 @@ def test_only_the_files_of_touched_windows_are_written_again(
     assert stage.rows(SALES) == stage.view(SALES)
 
 
+@pytest.mark.faults
 def test_rows_that_the_watermark_has_passed_become_final_and_late_ones_amend_them(stage: Stage) -> None:
     stage.publish(SALES)
     stage.publish(VISITS)
@@ -123,6 +126,7 @@ def test_rows_that_the_watermark_has_passed_become_final_and_late_ones_amend_the
         assert stage.rows(table) == stage.view(table)
 
 
+@pytest.mark.faults
 def test_it_is_stopped_and_goes_on_and_a_restart_goes_on_too(stage: Stage) -> None:
     path = stage.publish(LATEST)
     stage.until_published(LATEST)
@@ -160,6 +164,7 @@ def test_what_somebody_else_has_changed_is_put_right_and_a_deleted_folder_is_mad
     assert stage.rows(LATEST) == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_damaged_file_is_named_and_others_go_on(stage: Stage) -> None:
     path = stage.publish(LATEST)
     stage.publish(SALES)
@@ -219,6 +224,7 @@ def test_what_is_published_is_never_followed_by_what_was_before_it(
     assert stage.rows(LATEST) == stage.view(LATEST)
 
 
+@pytest.mark.faults
 def test_a_swap_and_a_rollback_are_one_commit_each_and_no_reader_goes_back_or_sees_a_mixture(
     stage: Stage,
 ) -> None:
