@@ -261,9 +261,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
-    if lake["published"]:
+    if published := lake.get("published"):
         say("")
-        show_published(lake["published"])
+        show_published(published)
     if lake["paused"]:
         say("")
         show_paused(lake["paused"])
