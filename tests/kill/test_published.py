@@ -65,7 +65,7 @@ class Published:
         for version in range(DeltaTable(self.path).version() + 1):
             table = DeltaTable(self.path, version=version)
             batch = table.transaction_version("twinlake:orders")
-            release = table.transaction_version("twinlake:release")
+            release = table.transaction_version("twinlake.release")
             assert (release, batch) > before
             before = release, batch
             rows = table.to_pyarrow_table().to_pylist()
@@ -137,4 +137,4 @@ def test_a_swap_that_is_killed_before_its_commit_and_a_rollback_are_one_commit_e
     published.until_there()
 
     assert published.wrong() == {}
-    assert DeltaTable(published.path).transaction_version("twinlake:release") == published.swapped_in + 1
+    assert DeltaTable(published.path).transaction_version("twinlake.release") == published.swapped_in + 1

@@ -82,7 +82,7 @@ def test_three_engines_read_the_rows_of_the_view_at_each_position(stage: Stage, 
         assert stage.rows(table) == stage.view(table)
     delta = DeltaTable(str(path))
     assert delta.transaction_version("twinlake:orders") == stage.batches
-    assert delta.transaction_version("twinlake:release") == 1
+    assert delta.transaction_version("twinlake.release") == 1
     assert (delta.protocol().min_reader_version, delta.protocol().reader_features) == (1, None)
 
 
@@ -237,7 +237,7 @@ def test_a_swap_and_a_rollback_are_one_commit_each_and_no_reader_goes_back_or_se
     def read() -> None:
         while not ended.is_set():
             table = DeltaTable(str(path))
-            at = (table.transaction_version("twinlake:release"), table.transaction_version("twinlake:orders"))
+            at = (table.transaction_version("twinlake.release"), table.transaction_version("twinlake:orders"))
             seen.append((at, by_deltalake(path, table.version())))
 
     reader = threading.Thread(target=read)

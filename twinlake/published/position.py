@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -39,7 +38,7 @@ class Position:
     def marks(self) -> dict[str, int]:
         """Delta transactions by which any reader of Delta knows release and position: by app, a number."""
         return {
-            f"{APP}:release": self.release,
+            f"{APP}.release": self.release,
             **{f"{APP}:{topic}": batch for topic, batch in sorted(self.position.items())},
         }
 
@@ -53,6 +52,3 @@ class Position:
             return cls(**{name: value for name, value in metadata.items() if name != "kind"})
         except TypeError:
             return None
-
-    def text(self) -> str:
-        return json.dumps(self.to_json())
