@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 LOOK_S = 0.5
 EVERY_S = 5.0
 """Between the end of a commit and the next one at least: each is a file more for readers."""
-REST = 3.0
-"""So many times as long as a commit took its table rests: the stream has the processors."""
+REST, LONGEST_REST_S = 3.0, 30.0
+"""So many times as long as a commit took its table rests: the stream has the processors. One that took long,
+as the first after a start does, is not followed by a long time without any."""
 WHOLE_EVERY_S = 30.0
 """A table whose every key is compared is compared so often at most, and a tenth of the time."""
 FILE_BYTES = 16 << 20
@@ -209,9 +210,8 @@ class Publisher:
         self._measure()
         took = time.monotonic() - began
         is_view = not is_stored(opened.definition) and at.way != changes.RECORDS
-        self._rest_until = time.monotonic() + (
-            max(WHOLE_EVERY_S, 9 * took) if is_view else max(EVERY_S, REST * took)
-        )
+        rest_s = max(EVERY_S, took, min(REST * took, LONGEST_REST_S))
+        self._rest_until = time.monotonic() + (max(WHOLE_EVERY_S, 9 * took) if is_view else rest_s)
         self._journal.debug("published", way=at.way, rows=at.changed, position=at.position, seconds=took)
 
     def _commit(
