@@ -42,7 +42,7 @@ class Published:
             return (one["position"], one["release"]) == (at, status["release"]["number"])
 
         self.server.until(self.server.caught_up)
-        self.server.until(there)
+        self.server.until(there, 300)
 
     def killed_at(self, point: Point) -> int:
         """While it publishes what is new; the version of the folder that it leaves."""
