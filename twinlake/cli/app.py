@@ -19,10 +19,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "get": ("get",),
-    "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
+    "quarantine": ("quarantine", "replay"), "changelog": ("changelog",), "publish": ("publish",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
-    "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
+    "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
     "upgrade": ("upgrade",),
 }  # fmt: skip
