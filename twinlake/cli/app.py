@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
-    "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
+    "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
     "upgrade": ("upgrade",),
 }  # fmt: skip
