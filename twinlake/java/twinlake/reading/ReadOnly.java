@@ -8,6 +8,7 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.CheckAnalysis;
 import org.apache.spark.sql.catalyst.analysis.LocalTempView$;
 import org.apache.spark.sql.catalyst.analysis.ViewResolution$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -49,6 +50,8 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
       HiveSettings.DRIVERS_OWN, ShownNames.LISTING, "spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled");
 
   private static final String MAY_SET = "a reader may set " + String.join(", ", SETTINGS.stream().sorted().toList());
+
+  private static final String SUBQUERY = Guards.method(CheckAnalysis.class, "checkSubqueryExpression");
 
   private static final String VIEW_RESOLUTION = ViewResolution$.class.getName();
 
@@ -124,7 +127,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   }
 
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
-    if (session != ownerSession && !isTextOfView()) {
+    if (session != ownerSession && !isTextOfView() && !isOfSubquery()) {
       walk(plan);
       Protected.check(session, plan);
     }
@@ -135,6 +138,15 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   static boolean isTextOfView() {
     return StackWalker.getInstance().walk(
         frames -> frames.anyMatch(frame -> frame.getClassName().equals(VIEW_RESOLUTION)));
+  }
+
+  /**
+   * Spark checks what a subquery reads on its own as well, before the plan that it stands in: there it is walked, or
+   * stands below a view, whose text may have one.
+   */
+  private static boolean isOfSubquery() {
+    return StackWalker.getInstance().walk(frames -> frames.anyMatch(
+        frame -> frame.getMethodName().equals(SUBQUERY) && frame.getClassName().equals(CheckAnalysis.class.getName())));
   }
 
   private static void walk(LogicalPlan plan) {
