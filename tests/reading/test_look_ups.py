@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import twinlake
 from tests.history import LATEST, SALES
@@ -21,6 +23,7 @@ from tests.reading.test_past_tables import PAID as PAID_ORDERS
 from tests.written_log import write_batch
 from twinlake.base.errors import NotFoundError, TimedOutError, UsageError
 from twinlake.batch.merge import merge_small
+from twinlake.cli.app import build_app
 from twinlake.config import users
 from twinlake.config.rights import Rights
 from twinlake.kinds.aggregate import Aggregate
@@ -290,7 +293,7 @@ def test_python_and_the_command_look_up_the_same(
     at = history.log.end()
 
     rows = twinlake.read("latest_order", key={"customer": "c1"}, columns=("customer", "order_id"))
-    typed = twinlake.read("typed", key={"flag": True, "word": None})
+    typed = twinlake.read("typed", key={"flag": True, "big": 4, "word": None})
     waited = twinlake.read(
         "latest_order", key={"customer": None}, min_position=f"orders={at}", wait_seconds=5
     )
@@ -298,6 +301,9 @@ def test_python_and_the_command_look_up_the_same(
     assert rows.to_pylist() == [{name: expected[name] for name in ("customer", "order_id")}]
     assert twinlake.metadata(rows)["position"] == {"orders": at}
     assert {row["flag"] for row in typed.to_pylist()} <= {True} and waited.num_rows == 0
+    said = CliRunner().invoke(build_app("get"), ["get", "latest_order", "customer=c1", "--json"])
+    assert said.exit_code == 0, said.output
+    assert [row["order_id"] for row in json.loads(said.stdout)] == [expected["order_id"]]
     with pytest.raises(UsageError, match="neither"):
         twinlake.read("latest_order", key={"customer": "c1"}, where="true")
     with pytest.raises(TimedOutError, match="has not passed orders=9999"):
