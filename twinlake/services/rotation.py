@@ -12,10 +12,11 @@ import json
 import secrets as randomness
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from twinlake.base.errors import TimedOutError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, TimedOutError, TwinlakeError, UsageError
 from twinlake.base.files import SECRET, alone, replace_file
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services, Settings
@@ -115,7 +116,8 @@ class Rotation:
             if opens is False:
                 with alone(self.folders.secrets_lock):
                     for each in chosen:
-                        each.keep_only(self.settings, old[each.name])
+                        with suppress(NotFoundError):
+                            each.keep_only(self.settings, old[each.name])
                 self.folders.rotation.unlink(missing_ok=True)
                 raise TwinlakeError(
                     f"{one.name} was not rotated, nor was any other",
@@ -138,7 +140,8 @@ class Rotation:
         with alone(self.folders.secrets_lock):
             services = self.settings.services()
             for one in chosen:
-                one.keep_only(self.settings, one.of(services))
+                with suppress(NotFoundError):  # a user who was removed meanwhile: nothing of them lets in
+                    one.keep_only(self.settings, one.of(services))
             self.folders.rotation.unlink(missing_ok=True)
 
     def _refused(self, one: Secret, old: str, began: float) -> float:
