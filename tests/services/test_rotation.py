@@ -258,3 +258,22 @@ def test_a_user_who_is_removed_meanwhile_leaves_no_old_secret_of_others_accepted
     for name in set(NAMES) - {"console_password"}:
         assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))
     assert not home.opens("console_password", home.now.console_password)
+
+
+def test_a_password_that_a_person_gets_meanwhile_is_the_one_that_holds(home: Home) -> None:
+    made: list[str] = []
+
+    def ask(services: Services, secret: str) -> tuple[bool, ...]:
+        found = home.opens("console_password", secret)
+        if not made:  # `twinlake users password admin`, beside it
+            made.append(users.new_password(users_file(home.folders), "admin"))
+            replace(home.now, console_password=made[0]).save(home.settings.services_file)
+        return (found,)
+
+    home.known["console_password"] = replace(home.known["console_password"], opens=ask)
+
+    home.rotation().run()
+
+    assert home.now.console_password == made[0] and home.opens("console_password", made[0])
+    for name in NAMES:
+        assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))

@@ -129,10 +129,13 @@ class Rotation:
 
     def _switch(self, chosen: Sequence[Secret], old: Mapping[str, str], new: Mapping[str, str]) -> None:
         with alone(self.folders.secrets_lock):
-            for one in chosen:  # once more: a supervisor that has started a part meanwhile wrote hashes again
+            services = self.settings.services()
+            # one that somebody was given meanwhile, by `twinlake users password`, is the newer one
+            mine = [one for one in chosen if one.of(services) == old[one.name]]
+            for one in mine:  # once more: a supervisor that has started a part meanwhile wrote hashes again
                 one.accept(self.settings, old[one.name], new[one.name])
             services = self.settings.services()
-            for one in chosen:
+            for one in mine:
                 services = one.put(services, new[one.name])
             services.save(self.settings.services_file)
 
