@@ -177,10 +177,14 @@ def _ask(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
         )
     said: list[str] = []
+    answered: list[TimedOutError] = []
 
     def once() -> T:
         try:
             return _sent(services, path, asked, take, accepts, waiting.remedy, method)
+        except TimedOutError as error:  # the server's answer, of what it has waited for itself
+            answered.append(error)
+            raise
         except _AwayError as away:
             if not isinstance(away, _StartingError):
                 waiting.check()
@@ -194,6 +198,8 @@ def _ask(
         try:
             return wait_for_answer("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
         except TimedOutError as error:
+            if error in answered:
+                raise
             why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
             raise UnreachableError("the SQL server does not answer", why, waiting.remedy) from error
         except _LostError as error:
