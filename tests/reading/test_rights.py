@@ -360,6 +360,19 @@ def test_who_is_disabled_or_removed_reads_nothing(
     assert rita.asks("SELECT 1").status_code == 200
 
 
+def test_who_was_added_a_moment_ago_connects_over_jdbc(sql: SqlServer, jdbc: Callable[..., Any]) -> None:
+    file = sql.scratch / "password"
+    for number in range(3):
+        with file.open("a") as lines:
+            lines.write(f"{hashed(f'anew{number}', PASSWORD).strip()}:analyst\n")
+        try:
+            connection = jdbc(f"anew{number}")
+            assert over_jdbc(connection, "SELECT count(*) FROM latest_order") == [["50"]]
+            connection.close()
+        finally:
+            users.remove(file, f"anew{number}")
+
+
 def test_a_statement_goes_past_no_view_that_was_put_in_place(rita: Person) -> None:
     """By rights that hold nothing back everything is as before; `SHOW TABLES` has temporary names, too."""
     rita.may()
