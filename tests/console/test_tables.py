@@ -15,6 +15,7 @@ from tests.console.test_home import text
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Services
 from twinlake.console import statement
+from twinlake.console.figures import LAKE_EVERY_S
 
 SignIn = Callable[[str], Browser]
 
@@ -137,6 +138,32 @@ def test_a_repair_without_a_reason_is_refused(signed_in: SignIn, world: World) -
     page = signed_in("operator").fill("/tables/sales/rebuild", repair="on", reason=" ")
 
     assert "no reason is given" in text(page) and world.submitted == []
+
+
+def test_what_goes_along_with_a_table_is_on_its_page(signed_in: SignIn, world: World) -> None:
+    error = {
+        "error": "TwinlakeError",
+        "what": "sales is not written",
+        "why": "no room",
+        "remedy": "make some",
+    }
+    published = {"table": "sales", "folder": "/lake/published/sales", "state": "failing", "published_at": "",
+                 "error": error}  # fmt: skip
+    changelog = {"table": "sales", "topic": "sales-log", "state": "sending", "error": None,
+                 "sent_at": "2026-01-31T12:00:00Z"}  # fmt: skip
+    made = signed_in("analyst")
+    assert "For other engines" not in text(made.get("/tables/sales"))
+
+    world.status = {
+        **world.status, "published": [published, {**published, "table": "other", "state": "paused"}],
+        "changelogs": [changelog],
+    }  # fmt: skip
+    world.now += LAKE_EVERY_S
+    shown = text(made.get("/tables/sales"))
+
+    assert "For other engines /lake/published/sales, failing" in shown and "paused" not in shown
+    assert "Changelog topic sales-log, sending, last sent" in shown
+    assert "sales is not written" in shown and "make some" in shown
 
 
 def test_what_stores_no_rows_is_not_rebuilt_and_has_no_range(signed_in: SignIn, world: World) -> None:

@@ -11,8 +11,8 @@ from twinlake.metrics.catalogue import BYTES, COUNTER, HISTOGRAM, METRICS, SECON
 from twinlake.metrics.doc import text
 
 LABELS = {
-    "endpoint", "folder", "of", "outcome", "page", "process", "service", "state", "status", "table", "topic",
-    "verdict", "version",
+    "endpoint", "folder", "of", "outcome", "output", "page", "process", "service", "state", "status", "table",
+    "topic", "verdict", "version",
 }  # fmt: skip
 """Each is a name that the lake gives, or one of a fixed list: no value of a record, no statement, no path."""
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from prometheus_client import generate_latest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tests.longer import some
+from tests.metrics.scraping import Scraped, parsed
 from tests.published.stage import (
     CHANGED,
     DEFINED,
@@ -32,9 +34,12 @@ from tests.published.stage import (
 from tests.releases.lake import START
 from tests.releases.table_stage import LATEST, PAID, SALES
 from twinlake.base.errors import BusyError, DamagedError, NotFoundError, TwinlakeError, UsageError
+from twinlake.batch import maintain
+from twinlake.metrics.scrape import registry_of
 from twinlake.published import changes, publisher
 from twinlake.published.changes import ALL_KEYS, NEW, RECORDS, TOUCHED
 from twinlake.published.folder import STAGED, Folder, refuse_types
+from twinlake.server.__main__ import metrics_of
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +54,14 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     yield found
     found.close()
     patched.undo()
+
+
+def scraped(stage: Stage) -> Scraped:
+    """What the lake server's metrics say now."""
+    server = stage.lake.server
+    return parsed(
+        generate_latest(registry_of(metrics_of(server, server.settings, lambda: stage.spark))).decode()
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -188,10 +201,43 @@ def test_what_fails_is_tried_again_by_itself_once_its_cause_is_gone(stage: Stage
     stage.append(13_001)
     error = stage.until_error(LATEST, TwinlakeError)
     assert str(in_the_way) in error["why"]
+    of = {"output": "published", "table": LATEST}
+    batch = stage.batches - 1
+    failing = scraped(stage)
+    assert failing.value("twinlake_output_error", **of) == 1
+    assert failing.value("twinlake_output_position", topic="orders", **of) == batch
 
     in_the_way.unlink()
 
     assert stage.until_published(LATEST)["state"] == "published"
+    well = scraped(stage)
+    assert well.value("twinlake_output_error", **of) == 0
+    assert well.value("twinlake_output_position", topic="orders", **of) == batch + 1
+    at = "twinlake_output_timestamp_seconds"
+    assert (well.value(at, **of) or 0) > (failing.value(at, **of) or 0) > 0
+    assert stage.rows(LATEST) == stage.view(LATEST)
+
+
+def test_the_hourly_clean_up_deletes_what_commits_have_replaced_once_no_reader_can_need_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stage.publish(LATEST)
+    stage.until_published(LATEST)
+    stage.append(14_001, customer="c1")
+    stage.append(14_002, customer="c1")
+    stage.until_published(LATEST)
+    needed, there = files_of(path), {one.name for one in path.glob("*.parquet")}
+    replaced = there - {name.rpartition("/")[2] for name in needed}
+    assert replaced
+    stage.lake.do("maintain")
+    assert {one.name for one in path.glob("*.parquet")} == there
+
+    monkeypatch.setattr(maintain, "KEEP_COMMITS_S", 0)
+    monkeypatch.setattr(maintain, "KEEP_FILES_HOURS", 0)
+    stage.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    stage.lake.do("maintain")
+
+    assert {one.name for one in path.glob("*.parquet")} == there - replaced
     assert stage.rows(LATEST) == stage.view(LATEST)
 
 

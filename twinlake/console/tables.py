@@ -34,10 +34,15 @@ def routes(console: Console) -> list[Route]:
     async def table(request: Request, session: Session) -> Response:
         def ask() -> dict[str, Any]:
             found, lake = console.client().table(request.path_params["name"]), console.lake.seen()
-            known = versions_of({**NOTHING, **(lake.value or {})})
+            status = {**NOTHING, **(lake.value or {})}
+            known = versions_of(status)
             healths = {one["version"]: one for one in known if one["table"] == found["name"]}
             seen = plots.shown(console, request, "table", found["name"])
-            return {"table": found, "lake": lake, "healths": healths, "plots": seen}
+            outputs = {
+                output: next((one for one in status[output] if one["table"] == found["name"]), None)
+                for output in ("changelogs", "published")
+            }
+            return {"table": found, "lake": lake, "healths": healths, "plots": seen, "outputs": outputs}
 
         return console.page("table", session, active="", **await console.asked(ask))
 

@@ -242,6 +242,22 @@ TOPIC_WITNESSED = Metric(
     meaning="When the witness has said so of the topic, in seconds since 1970.",
 )  # fmt: skip
 
+# -- what goes along with live tables: changelogs, and published tables
+
+OUTPUT_ERROR = Metric(
+    name="twinlake_output_error", unit=YES, labels=("output", "table"),
+    meaning="Whether the `changelog` of the table is not sent, or what is `published` of it not written, for "
+    "an error; it is tried again.",
+)  # fmt: skip
+OUTPUT_POSITION = Metric(
+    name="twinlake_output_position", unit="batch number", labels=("output", "table", "topic"),
+    meaning="The last batch of the topic's log that is in what was sent or published last.",
+)  # fmt: skip
+OUTPUT_AT = Metric(
+    name="twinlake_output_timestamp_seconds", unit=SECONDS, labels=("output", "table"),
+    meaning="When something was sent or published last, in seconds since 1970; nothing where it never was.",
+)  # fmt: skip
+
 # -- the lake and what runs for it
 
 DAMAGED = Metric(

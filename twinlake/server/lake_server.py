@@ -49,7 +49,7 @@ from twinlake.server.backups import BackupWatch
 from twinlake.server.contract_facts import ContractFacts
 from twinlake.server.executors import Executors
 from twinlake.server.jobs import JobKind, Jobs
-from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
+from twinlake.server.metrics import CHANGELOG, PUBLISHED, LakeMetrics, LakeNow, TopicNow
 from twinlake.server.open_topics import OpenTopics
 from twinlake.server.spark_progress import watched
 from twinlake.server.status import (
@@ -286,6 +286,7 @@ class LakeServer:
             ready=self.ready and not self.error, topics={**broken, **topics}, live=self._live,
             health=self._versions.health() if self._versions and self.ready else [],
             damaged=len(self._damages.all()), backup=self._backups.state(),
+            outputs={CHANGELOG: self._changelogs.status(), PUBLISHED: self._publications.status()},
         )  # fmt: skip
 
     def _damage_of(self, topic: str) -> DamagedError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,9 @@ STATES = (STARTING, VALIDATING, RUNNING, RETRYING, STOPPED, PAUSED)
 EQUAL, DIFFERS, RAISES, NONE = "equal", "differs", "raises", "none"
 CERTIFIED = (EQUAL, DIFFERS, RAISES, NONE)
 WITNESSED = (*ANSWERS, NONE)
+CHANGELOG, PUBLISHED = "changelog", "published"
+WRITTEN = {CHANGELOG: "sent_at", PUBLISHED: "published_at"}
+"""By output, what its status calls the time of what was written last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,8 @@ class LakeNow:
     health: Sequence[Health]
     live: Release | None
     damaged: int
+    outputs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """The status of each, by CHANGELOG and PUBLISHED."""
     backup: BackupState | None = None
     """None where no folder is set."""
 
@@ -111,6 +116,9 @@ class LakeMetrics:
             _version(scrape, one, is_live=live.get(one.table) == one.version)
         for table, version in live.items():
             _certified(scrape, table, self._certificates.newest(table, version))
+        for output, those in now.outputs.items():
+            for each in those:
+                _output(scrape, output, each)
         living = [(one.table, one.version) for one in now.health]
         for events in (self._steps, self._freshness, self._failures):
             events.keep(living)
@@ -155,6 +163,14 @@ def _version(scrape: Scrape, one: Health, is_live: bool) -> None:
     if is_live:
         scrape.add(catalogue.TABLE_FRESHNESS, one.lag_seconds, table=one.table)
         scrape.add(catalogue.TABLE_WATERMARK, _seconds(one.watermark), table=one.table)
+
+
+def _output(scrape: Scrape, output: str, one: Mapping[str, Any]) -> None:
+    of = {"output": output, "table": one["table"]}
+    scrape.add(catalogue.OUTPUT_ERROR, one["error"] is not None, **of)
+    scrape.add(catalogue.OUTPUT_AT, _at(one[WRITTEN[output]]), **of)
+    for topic, batch in one["position"].items():
+        scrape.add(catalogue.OUTPUT_POSITION, batch, **of, topic=topic)
 
 
 def _certified(scrape: Scrape, table: str, newest: Certificate | None) -> None:
