@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -105,7 +105,9 @@ def stored(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {table.name: found[table.name] for table in STORED}
 
 
-def made_of(lake: Lake, records: list[dict[str, Any]]) -> dict[str, list[str]]:
+def made_of(
+    lake: Lake, records: list[dict[str, Any]], tables: Sequence[Any] = STORED
+) -> dict[str, list[str]]:
     """By table what its definition makes of these records, none of which any retention has touched."""
     log = lake.server.lake.logs["orders"]
     rows = [
@@ -118,7 +120,7 @@ def made_of(lake: Lake, records: list[dict[str, Any]]) -> dict[str, list[str]]:
         ", ".join(f"{name} {type_}" for name, type_ in log.topic.columns),
     )
     found = {}
-    for table in STORED:
+    for table in tables:
         table.partial(frame).createOrReplaceTempView(f"made_of_{table.name}")
         view = log.spark.sql(table.view({table.name: f"made_of_{table.name}"}, ViewClock()))
         found[table.name] = sorted(map(repr, view.select(*table.timeless).collect()))
