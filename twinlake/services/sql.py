@@ -148,6 +148,7 @@ def _command(context: Context) -> Command:
         sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),
         "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
+        "--export-seconds", str(limits.export_seconds), "--export-gigabytes", str(limits.export_gigabytes),
         "--memory", limits.sql_memory,
         "--lake", context.settings.values.lake.uri, "--jars", str(context.settings.jars),
         *metrics.words(context, metrics.SQL),
