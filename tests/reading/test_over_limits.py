@@ -49,7 +49,7 @@ def test_rows_over_the_limit_are_counted_out_and_named(
     assert (len(found["rows"]), found["truncated"]) == (5, True)
     assert told.stderr.splitlines()[-1] == "only the first 5 rows; there are more, see --limit"
     assert (read.value.why, read.value.remedy) == (
-        "it has more than 5 rows", "ask for less with `where`, or use JDBC",
+        "it has more than 5 rows", "ask for less with `where`, or take `read_batches`",
     )  # fmt: skip
     assert count == ALL, "over JDBC all are fetched, piece by piece"
 
@@ -70,7 +70,7 @@ def test_bytes_over_the_limit_are_an_error_that_says_what_to_do(
         assert isinstance(error, TwinlakeError)
         assert error.what == "the query was stopped"
         assert error.why == "the answer has more than 268,435,456 bytes"
-        assert error.remedy == "ask for fewer rows or columns, or use JDBC"
+        assert error.remedy.startswith("ask for fewer rows or columns, for a file (`twinlake query --format`)")
     assert message(over_jdbc.value).splitlines() == [
         "the query was stopped", "why: its result has more than 512.0 MiB",
         "do:  ask for fewer rows or columns",

@@ -80,9 +80,9 @@ def arrow_stream(
     """A stream in pieces, with the facts in the metadata of its schema."""
     import pyarrow as pa
 
-    told = schema.with_metadata({wire.METADATA: json.dumps(facts)})
+    described = schema.with_metadata({wire.METADATA: json.dumps(facts)})
     sink = _Pieces()
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), told) as stream:
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), described) as stream:
         yield from sink.taken()
         for batch in batches:
             at = 0

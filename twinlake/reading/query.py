@@ -92,7 +92,7 @@ class AskedWhy(Strict):
 
 
 @dataclass(frozen=True)
-class Lane:
+class StatementPool:
     """Where statements of one sort have their turns, and their threads."""
 
     turns: QueryQueue
@@ -101,7 +101,7 @@ class Lane:
     """Whether its long statements leave their turns to others."""
 
     @classmethod
-    def of(cls, name: str, at_once: int, long_at_once: int = 0, makes_room: bool = True) -> Lane:
+    def of(cls, name: str, at_once: int, long_at_once: int = 0, makes_room: bool = True) -> StatementPool:
         threads = ThreadPoolExecutor(at_once + long_at_once, thread_name_prefix=name)
         return cls(QueryQueue(at_once, long_at_once), threads, makes_room)
 
@@ -200,8 +200,8 @@ def build_app(
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
 
-    statements = Lane.of("statement", AT_ONCE, LONG_AT_ONCE)
-    exports = Lane.of("export", EXPORTS_AT_ONCE, makes_room=False)
+    statements = StatementPool.of("statement", AT_ONCE, LONG_AT_ONCE)
+    exports = StatementPool.of("export", EXPORTS_AT_ONCE, makes_room=False)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -218,13 +218,13 @@ def build_app(
         }
 
     async def in_turn(
-        request: Request, text: str, answer: Callable[[Running], Response], lane: Lane = statements
+        request: Request, text: str, answer: Callable[[Running], Response], pool: StatementPool = statements
     ) -> Response:
         with queries.one() as statement, running.one(request.state.user.name, text) as one:
-            return await answered(Client(request, one), answer, statement, lane)
+            return await answered(Client(request, one), answer, statement, pool)
 
     async def answered(
-        client: Client, answer: Callable[[Running], Response], statement: Statement, lane: Lane
+        client: Client, answer: Callable[[Running], Response], statement: Statement, pool: StatementPool
     ) -> Response:
         if not (now := followed()).ready:
             if now.error:
@@ -233,13 +233,13 @@ def build_app(
             statement.is_refused = True
             return _starting("it has not read yet what is live")
         one = client.statement
-        async with lane.turns.one(client) as turn:
+        async with pool.turns.one(client) as turn:
             statement.begins()
             one.has_begun = True
-            reading = asyncio.get_running_loop().run_in_executor(lane.threads, answer, one)
+            reading = asyncio.get_running_loop().run_in_executor(pool.threads, answer, one)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                if lane.makes_room:
-                    lane.turns.look(turn)
+                if pool.makes_room:
+                    pool.turns.look(turn)
                 statement.has_left = statement.has_left or await client.request.is_disconnected()
                 if turn.is_over or statement.has_left:
                     one.left.set()
