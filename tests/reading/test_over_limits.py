@@ -70,7 +70,9 @@ def test_bytes_over_the_limit_are_an_error_that_says_what_to_do(
         assert isinstance(error, TwinlakeError)
         assert error.what == "the query was stopped"
         assert error.why == "the answer has more than 268,435,456 bytes"
-        assert error.remedy.startswith("ask for fewer rows or columns, for a file (`twinlake query --format`)")
+        assert error.remedy == (
+            "ask for fewer rows or columns, for a file (`twinlake query --format`), or use JDBC"
+        )
     assert message(over_jdbc.value).splitlines() == [
         "the query was stopped", "why: its result has more than 512.0 MiB",
         "do:  ask for fewer rows or columns",

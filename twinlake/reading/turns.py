@@ -1,4 +1,4 @@
-"""The queue: how many statements run at once over HTTP, and who waits, has become long, or has to make room."""
+"""The queue: how many statements run at once over HTTP, who waits, is long, or has to make room."""
 
 from __future__ import annotations
 
