@@ -100,7 +100,7 @@ class Reader:
         """
 
         def made(frame: DataFrame) -> Answer:
-            return self._answers.of(frame.limit(limit + 1), limit)
+            return self._answers.of(_named(frame.limit(limit + 1)), limit)
 
         return self._answer(sql, left, as_of, tag, user, made, self._time)
 
@@ -111,7 +111,7 @@ class Reader:
         """The same for rows of any number, all of them without a limit; it may take longer."""
 
         def made(frame: DataFrame) -> Export:
-            return self._exports.of(frame if limit is None else frame.limit(limit + 1), limit)
+            return self._exports.of(_named(frame if limit is None else frame.limit(limit + 1)), limit)
 
         return self._answer(sql, left, as_of, tag, user, made, self._export_time)
 
@@ -124,7 +124,7 @@ class Reader:
                 frame = self._session(user).sql(sql)
                 release = past["as_of"]["release"] if past else self._release()
                 freshness = self._freshness([] if past else self._views.of(frame._jdf))
-                found = made(frame.toDF(*_unique(frame.columns)))
+                found = made(frame)
             found.known |= {"release": release, **freshness, **past}
             return found
 
@@ -291,6 +291,10 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
+
+
+def _named(frame: DataFrame) -> DataFrame:
+    return frame.toDF(*_unique(frame.columns))
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -92,16 +92,18 @@ public final class Spool {
       this.inAll = pool(bounds.pool);
     }
 
-    synchronized void take(long more) {
+    synchronized void take(long more, boolean isOnDisk) {
       if (isReleased) {
         throw new IllegalStateException("nobody waits for this result any more");
       }
       if (bytes + more > bounds.most) {
         throw new TooLarge(bounds.most);
       }
-      long free = bounds.keptFree > 0 ? folder.getUsableSpace() : Long.MAX_VALUE;
-      if (free - more < bounds.keptFree) {
-        throw new NoRoom(free);
+      if (isOnDisk && bounds.keptFree > 0) {
+        long free = folder.getUsableSpace();
+        if (free - more < bounds.keptFree) {
+          throw new NoRoom(free);
+        }
       }
       if (inAll.addAndGet(more) > bounds.mostInAll) {
         inAll.addAndGet(-more);
@@ -123,9 +125,9 @@ public final class Spool {
     }
   }
 
-  /** Counts a result that somebody else holds; to be released by the same name. */
+  /** Counts a result that somebody else holds in memory; to be released by the same name. */
   public static void hold(String name, long bytes, Bounds bounds) {
-    held(name, bounds).take(bytes);
+    held(name, bounds).take(bytes, false);
   }
 
   public static void release(String name) {
@@ -232,7 +234,7 @@ public final class Spool {
     @Override
     public byte[] apply(byte[] stream) {
       byte[] batch = Arrays.copyOfRange(stream, head, stream.length - END_BYTES);
-      held.take(batch.length);
+      held.take(batch.length, true);
       taken[0] += batch.length;
       return batch;
     }
