@@ -39,9 +39,11 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO
     from pyarrow.parquet import ParquetWriter
 
     try:
-        with ParquetWriter(file, schema, compression="zstd") as writer:
+        # a null variant has nulls in fields that are declared as never null, which Parquet's writer refuses
+        wider = pa.schema([_nullable(field) for field in schema], schema.metadata)
+        with ParquetWriter(file, wider, compression="zstd") as writer:
             for group in groups(schema, batches):
-                writer.write_table(group)
+                writer.write_table(group.cast(wider))
     except pa.ArrowNotImplementedError as error:
         raise UsageError(
             "the rows were not written", f"Parquet has no such type: {error}",
@@ -117,6 +119,20 @@ def groups(
             kept, size = [], 0
     if kept:
         yield pa.Table.from_batches(kept, schema)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """The same, whatever is inside of it too, but for keys of maps."""
+    import pyarrow as pa
+
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        type_ = pa.struct([_nullable(type_.field(at)) for at in range(type_.num_fields)])
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(type_.key_field, _nullable(type_.item_field))
+    elif pa.types.is_list(type_):
+        type_ = pa.list_(_nullable(type_.value_field))
+    return field.with_type(type_).with_nullable(True)
 
 
 def _text_type(field: pa.Field) -> pa.DataType:
