@@ -53,7 +53,7 @@ TURNS = """<allocations>
 </allocations>"""
 """Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
-SLOTS = 8
+SLOTS = 10
 """Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
 LOST_S = 60
 """So long what was cancelled may hold them: `java/twinlake/reading/Loops` ends joins and explodes, but a
@@ -69,8 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"
     time.tzset()
     limits = Limits(
-        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
-    )
+        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds,
+        export_seconds=given.export_seconds, export_gigabytes=given.export_gigabytes,
+    )  # fmt: skip
     values = Values(lake=Lake(uri=given.lake), limits=limits)
     settings = Settings(home=given.home.absolute(), jars=given.jars.absolute(), known_values=values)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
@@ -85,6 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
     from twinlake.reading.admission import Admission
+    from twinlake.reading.export import GIGABYTE, Exports
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
     from twinlake.reading.look_ups import LookUps
@@ -127,8 +129,10 @@ def main(arguments: list[str] | None = None) -> int:
     moments = Moments(spark, past)
     moments.start()
     reader = Reader(
-        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
-    )
+        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds,
+        reports=reports, longest_export_s=given.export_seconds,
+        exports=Exports(spark, given.export_gigabytes * GIGABYTE),
+    )  # fmt: skip
 
     def lost() -> str:
         if slots.lostMs() > LOST_S * 1_000:
@@ -309,6 +313,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jdbc-tls-port", type=int, help="port of JDBC for them")
     parser.add_argument("--certificate", type=Path, help="PEM, the chain")
     parser.add_argument("--key", type=Path, help="PEM, its private key")
+    parser.add_argument("--export-seconds", type=int, default=DEFAULT.export_seconds, help="of large results")
+    parser.add_argument("--export-gigabytes", type=int, default=DEFAULT.export_gigabytes, help="on its disk")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     add_options(parser)

@@ -7,10 +7,9 @@ request needs the header X-Twinlake-Query and a loopback Host. One statement, a 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -37,6 +36,7 @@ from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, look_up_route, wire
 from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
+from twinlake.reading.export import MOST_EXPORTED
 from twinlake.reading.followed import Followed
 from twinlake.reading.look_ups import LookUps
 from twinlake.reading.metrics import Queries, Statement
@@ -44,6 +44,7 @@ from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
 from twinlake.reading.rights import Judge, Unlimited
 from twinlake.reading.running import Client, Running, RunningStatements
+from twinlake.reading.turns import LONG_S, LOOK_S, QueryQueue
 from twinlake.spark.session import is_jvm_lost
 
 journal = structlog.get_logger(__name__)
@@ -54,12 +55,9 @@ LONGEST_SQL = 100_000
 AT_ONCE = 4
 LONG_AT_ONCE = 4
 """Long statements have turns of their own, so that short ones find theirs."""
-LONG_S = 5.0
-"""What runs longer is a long statement."""
-WAIT_S = 30.0
+EXPORTS_AT_ONCE = 2
+"""Statements with large results have turns of their own, in which they may be long."""
 LARGEST_BODY = 8 << 20
-LOOK_S = 0.2
-"""So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
@@ -77,6 +75,14 @@ class Asked(Strict):
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
+class AskedAll(Strict):
+    """The body of POST /export; without a limit all rows."""
+
+    sql: str = Field(min_length=1, max_length=LONGEST_SQL)
+    limit: int | None = Field(default=None, ge=1, le=MOST_EXPORTED)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
+
+
 class AskedWhy(Strict):
     """The body of POST /explain."""
 
@@ -85,81 +91,19 @@ class AskedWhy(Strict):
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
-class QueryQueue:
-    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait.
+@dataclass(frozen=True)
+class StatementPool:
+    """Where statements of one sort have their turns, and their threads."""
 
-    A statement that has become a long one goes on in one of as many other turns. Where all of those are taken
-    it keeps its own until somebody waits for it.
-    """
+    turns: QueryQueue
+    threads: ThreadPoolExecutor
+    makes_room: bool = True
+    """Whether its long statements leave their turns to others."""
 
-    def __init__(self, at_once: int, long_at_once: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._at_once = at_once
-        self._clock = clock
-        self._free = asyncio.Semaphore(at_once)
-        self._free_long = long_at_once
-        self._waiting = 0
-        self._over: list[Turn] = []
-
-    @asynccontextmanager
-    async def one(self, request: Client) -> AsyncIterator[Turn]:
-        """BusyError when none is free in time; a client that has left gives up its place."""
-        if self._free.locked():
-            self._waiting += 1
-            try:
-                await self._wait(request)
-            finally:
-                self._waiting -= 1
-        else:
-            await self._free.acquire()  # at once: nobody has to make room for it
-        turn = Turn(since=self._clock())
-        try:
-            yield turn
-        finally:
-            if turn.is_over:
-                self._over.remove(turn)
-            if turn.is_long:
-                self._free_long += 1
-            else:
-                self._free.release()
-
-    def look(self, turn: Turn) -> None:
-        """To be called now and then while its statement runs: it may become long, or be over."""
-        if turn.is_long or turn.is_over or self._clock() - turn.since < LONG_S:
-            return
-        if self._free_long:
-            self._free_long -= 1
-            self._free.release()
-            turn.is_long = True
-        elif self._waiting > self._ending():
-            turn.over_at = self._clock()
-            self._over.append(turn)
-
-    def _ending(self) -> int:
-        """How many were cancelled lately; instead of one that goes on for all that, another has to end."""
-        return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
-
-    async def _wait(self, request: Client) -> None:
-        waiting = asyncio.ensure_future(self._free.acquire())
-        until = self._clock() + WAIT_S
-        while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
-            if self._clock() > until or await request.is_disconnected():
-                if not waiting.cancel():  # it came in the last moment, and nobody takes it
-                    self._free.release()
-                why = f"{self._at_once} others are running since {WAIT_S:g} s"
-                raise BusyError("the query was not started", why, "ask again later")
-
-
-@dataclass(eq=False)
-class Turn:
-    """One statement's; times are by the clock of its QueryQueue, and who is over has to end the statement."""
-
-    since: float
-    is_long: bool = False
-    over_at: float | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.over_at is not None
+    @classmethod
+    def of(cls, name: str, at_once: int, long_at_once: int = 0, makes_room: bool = True) -> StatementPool:
+        threads = ThreadPoolExecutor(at_once + long_at_once, thread_name_prefix=name)
+        return cls(QueryQueue(at_once, long_at_once), threads, makes_room)
 
 
 class Guard:
@@ -250,6 +194,7 @@ def build_app(
     """
     queries, running, judge = queries or Queries(), running or RunningStatements(), rights or Unlimited()
     longest_s = settings.values.limits.query_seconds
+    export_s = settings.values.limits.export_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(LimitedBody, most=LARGEST_BODY)
@@ -260,8 +205,8 @@ def build_app(
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
 
-    statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
-    turns = QueryQueue(AT_ONCE, LONG_AT_ONCE)
+    statements = StatementPool.of("statement", AT_ONCE, LONG_AT_ONCE)
+    exports = StatementPool.of("export", EXPORTS_AT_ONCE, makes_room=False)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -277,12 +222,14 @@ def build_app(
             "no_report": reader.no_report(),
         }
 
-    async def in_turn(request: Request, text: str, answer: Callable[[Running], Response]) -> Response:
+    async def in_turn(
+        request: Request, text: str, answer: Callable[[Running], Response], pool: StatementPool = statements
+    ) -> Response:
         with queries.one() as statement, running.one(request.state.user.name, text) as one:
-            return await answered(Client(request, one), answer, statement)
+            return await answered(Client(request, one), answer, statement, pool)
 
     async def answered(
-        client: Client, answer: Callable[[Running], Response], statement: Statement
+        client: Client, answer: Callable[[Running], Response], statement: Statement, pool: StatementPool
     ) -> Response:
         if not (now := followed()).ready:
             if now.error:
@@ -291,12 +238,13 @@ def build_app(
             statement.is_refused = True
             return _starting("it has not read yet what is live")
         one = client.statement
-        async with turns.one(client) as turn:
+        async with pool.turns.one(client) as turn:
             statement.begins()
             one.has_begun = True
-            reading = asyncio.get_running_loop().run_in_executor(statements, answer, one)
+            reading = asyncio.get_running_loop().run_in_executor(pool.threads, answer, one)
             while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                turns.look(turn)
+                if pool.makes_room:
+                    pool.turns.look(turn)
                 statement.has_left = statement.has_left or await client.request.is_disconnected()
                 if turn.is_over or statement.has_left:
                     one.left.set()
@@ -325,6 +273,25 @@ def build_app(
                 raise
 
         return await in_turn(request, asked.sql, answer)
+
+    @app.post("/export")
+    async def export(asked: AskedAll, request: Request) -> Response:
+        """All rows as an Arrow stream, from files: it is listed and can be cancelled until it is sent."""
+
+        def answer(one: Running) -> Response:
+            found = reader.export(asked.sql, asked.limit, one.left, asked.as_of, one.tag, one.user)
+            running.sends(one)
+
+            def close() -> None:
+                found.close()
+                running.has_sent(one)
+
+            return LongAnswer(
+                found.arrow(), partial(run_in_threadpool, close), export_s, wire.EXPORT_SLOW_S, wire.ARROW,
+                is_ended=one.cut.is_set,
+            )  # fmt: skip
+
+        return await in_turn(request, asked.sql, answer, exports)
 
     @app.post("/explain")
     async def why(asked: AskedWhy, request: Request) -> Response:
