@@ -54,7 +54,8 @@ TURNS = """<allocations>
 """Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
 SLOTS = 10
-"""Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
+"""Tasks at once, one for each turn over HTTP (`reading/turns.py`): FairSlots leaves a statement its last one,
+so with fewer a short statement could wait until a task of a long one or of a large result has ended."""
 LOST_S = 60
 """So long what was cancelled may hold them: `java/twinlake/reading/Loops` ends joins and explodes, but a
 function over long arrays looks at nothing while it computes."""
@@ -92,11 +93,12 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.look_ups import LookUps
     from twinlake.reading.moments import Moments
     from twinlake.reading.past_tables import PastTables
-    from twinlake.reading.query import LONG_AT_ONCE, build_app
+    from twinlake.reading.query import build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports, show_report
     from twinlake.reading.rights import RightsInForce
     from twinlake.reading.running import RunningStatements
+    from twinlake.reading.turns import LONG_AT_ONCE
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)

@@ -6,15 +6,11 @@ request needs the header X-Twinlake-Query and a loopback Host. One statement, a 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -25,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from twinlake.base import http_errors
 from twinlake.base.address import LOOPBACK_NAMES, name_of
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
@@ -34,29 +30,20 @@ from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, look_up_route, wire
-from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
 from twinlake.reading.export import MOST_EXPORTED
 from twinlake.reading.followed import Followed
 from twinlake.reading.look_ups import LookUps
-from twinlake.reading.metrics import Queries, Statement
+from twinlake.reading.metrics import Queries
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
 from twinlake.reading.rights import Judge, Unlimited
-from twinlake.reading.running import Client, Running, RunningStatements
-from twinlake.reading.turns import LONG_S, LOOK_S, QueryQueue
-from twinlake.spark.session import is_jvm_lost
-
-journal = structlog.get_logger(__name__)
+from twinlake.reading.running import Running, RunningStatements
+from twinlake.reading.turns import StartingError, Statements
 
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
-AT_ONCE = 4
-LONG_AT_ONCE = 4
-"""Long statements have turns of their own, so that short ones find theirs."""
-EXPORTS_AT_ONCE = 2
-"""Statements with large results have turns of their own, in which they may be long."""
 LARGEST_BODY = 8 << 20
 
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
@@ -89,21 +76,6 @@ class AskedWhy(Strict):
     table: str = Field(max_length=200)
     key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
-
-
-@dataclass(frozen=True)
-class StatementPool:
-    """Where statements of one sort have their turns, and their threads."""
-
-    turns: QueryQueue
-    threads: ThreadPoolExecutor
-    makes_room: bool = True
-    """Whether its long statements leave their turns to others."""
-
-    @classmethod
-    def of(cls, name: str, at_once: int, long_at_once: int = 0, makes_room: bool = True) -> StatementPool:
-        threads = ThreadPoolExecutor(at_once + long_at_once, thread_name_prefix=name)
-        return cls(QueryQueue(at_once, long_at_once), threads, makes_room)
 
 
 class Guard:
@@ -170,8 +142,7 @@ def _hidden(what: str, views: str) -> UsageError:
 
 def _starting(why: str) -> JSONResponse:
     """Our clients ask again."""
-    error = BusyError("the SQL server is starting", why, "ask again in a few seconds")
-    return JSONResponse(error.to_json(), 503, {"Retry-After": "1"})
+    return JSONResponse(StartingError(why).to_json(), 503, {"Retry-After": "1"})
 
 
 def build_app(
@@ -205,8 +176,7 @@ def build_app(
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
 
-    statements = StatementPool.of("statement", AT_ONCE, LONG_AT_ONCE)
-    exports = StatementPool.of("export", EXPORTS_AT_ONCE, makes_room=False)
+    statements = Statements(followed, queries, running)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -223,41 +193,12 @@ def build_app(
         }
 
     async def in_turn(
-        request: Request, text: str, answer: Callable[[Running], Response], pool: StatementPool = statements
+        request: Request, text: str, answer: Callable[[Running], Response], is_large: bool = False
     ) -> Response:
-        with queries.one() as statement, running.one(request.state.user.name, text) as one:
-            return await answered(Client(request, one), answer, statement, pool)
-
-    async def answered(
-        client: Client, answer: Callable[[Running], Response], statement: Statement, pool: StatementPool
-    ) -> Response:
-        if not (now := followed()).ready:
-            if now.error:
-                what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
-                raise BusyError(what, now.error, remedy)
-            statement.is_refused = True
-            return _starting("it has not read yet what is live")
-        one = client.statement
-        async with pool.turns.one(client) as turn:
-            statement.begins()
-            one.has_begun = True
-            reading = asyncio.get_running_loop().run_in_executor(pool.threads, answer, one)
-            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                if pool.makes_room:
-                    pool.turns.look(turn)
-                statement.has_left = statement.has_left or await client.request.is_disconnected()
-                if turn.is_over or statement.has_left:
-                    one.left.set()
-            if turn.is_over and reading.exception():
-                why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
-                raise BusyError(STOPPED, why, "ask again later")
-            try:
-                return await reading
-            except Exception as error:
-                if not is_jvm_lost(error):
-                    raise
-                statement.is_refused = True
-                return _starting("its JVM has ended, and the supervisor starts it again")
+        try:
+            return await statements.in_turn(request, request.state.user.name, text, answer, is_large)
+        except StartingError as error:
+            return _starting(error.why)
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
@@ -291,7 +232,7 @@ def build_app(
                 is_ended=one.cut.is_set,
             )  # fmt: skip
 
-        return await in_turn(request, asked.sql, answer, exports)
+        return await in_turn(request, asked.sql, answer, is_large=True)
 
     @app.post("/explain")
     async def why(asked: AskedWhy, request: Request) -> Response:

@@ -16,8 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from starlette.requests import Request
-
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.config.users import User
@@ -62,17 +60,6 @@ class Running:
         self.why = why
         self.left.set()
         self.cut.set()
-
-
-@dataclass(frozen=True)
-class Client:
-    """Who waits for a statement's turn; whose statement is ended waits no more."""
-
-    request: Request
-    statement: Running
-
-    async def is_disconnected(self) -> bool:
-        return self.statement.left.is_set() or await self.request.is_disconnected()
 
 
 class RunningStatements:
