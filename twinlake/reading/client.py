@@ -177,6 +177,7 @@ def _ask(
         raise UnreachableError(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
         )
+
     def send() -> T:
         return _sent(services, path, asked, take, accepts, waiting.remedy, method)
 
@@ -228,9 +229,7 @@ def _sent(
     services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
     accepts: str, remedy: str, method: str,
 ) -> T:  # fmt: skip
-    with answered(
-        services, path, asked, accepts, remedy, services.query_seconds, method
-    ) as answer:
+    with answered(services, path, asked, accepts, remedy, services.query_seconds, method) as answer:
         return take(answer)
 
 

@@ -73,7 +73,7 @@ class Batches:
         return UnreachableError(
             "the answer broke off",
             f"after {self._given:,} of {self.facts['rows']:,} rows: {error or type(error).__name__}; the SQL "
-            "server has died, or somebody has cancelled it",
+            "server has died, or somebody has cancelled it, or your rights have changed",
             f"these rows are not all; {self._remedy}, then ask again",
         )
 
