@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.reports import Reports, show_report
     from twinlake.reading.rights import RightsInForce
     from twinlake.reading.running import RunningStatements
-    from twinlake.reading.turns import LONG_AT_ONCE
+    from twinlake.reading.turns import EXPORTS_AT_ONCE, LONG_AT_ONCE
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
@@ -136,8 +136,9 @@ def main(arguments: list[str] | None = None) -> int:
     def lost() -> str:
         if slots.lostMs() > LOST_S * 1_000:
             return f"every slot has been held for {LOST_S} s by a task whose statement has ended"
-        if reader.unending(LOST_S) >= LONG_AT_ONCE:
-            return f"{LONG_AT_ONCE} statements go on {LOST_S} s after they were cancelled"
+        for is_large, turns in ((False, LONG_AT_ONCE), (True, EXPORTS_AT_ONCE)):
+            if reader.unending(LOST_S, is_large) >= turns:
+                return f"{turns} statements go on {LOST_S} s after they were cancelled"
         return ""
 
     watch = SparkWatch(spark, lost=lost)

@@ -79,7 +79,7 @@ class Reader:
         self._answers = answers or Answers(spark)
         self._exports = exports or Exports(spark)
         self._reports = reports
-        self._cancelled: dict[str, float] = {}
+        self._cancelled: dict[str, tuple[float, Time]] = {}
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
@@ -172,11 +172,11 @@ class Reader:
         found: dict[str, Any] = json.loads(listing.names(self._session(user)._jsparkSession))
         return found
 
-    def unending(self, for_s: float) -> int:
-        """How many statements were cancelled so many seconds ago and go on: what computes without a look at
-        anything, a function over a long array for instance, cannot be ended."""
-        until = time.monotonic() - for_s
-        return sum(since < until for since in list(self._cancelled.values()))
+    def unending(self, for_s: float, is_large: bool = False) -> int:
+        """How many statements, or large results, were cancelled so many seconds ago and go on: what computes
+        without a look at anything, a function over a long array for instance, cannot be ended."""
+        until, of = time.monotonic() - for_s, self._export_time if is_large else self._time
+        return sum(since < until and within is of for since, within in list(self._cancelled.values()))
 
     def no_report(self) -> dict[str, Any] | None:
         """For how long the lake server has not reported; None where it has lately."""
@@ -242,7 +242,7 @@ class Reader:
         self, left: threading.Event, work: Callable[[], T], tag: str | None, within: Time | None = None
     ) -> T:
         within = within or self._time
-        with self._ended_in_time(left, tag or f"query-{uuid4().hex}", within.longest_s) as late:
+        with self._ended_in_time(left, tag or f"query-{uuid4().hex}", within) as late:
             try:
                 return work()
             except Exception as error:
@@ -265,15 +265,15 @@ class Reader:
                 yield {"as_of": {"asked": as_of, **summary}}
 
     @contextmanager
-    def _ended_in_time(self, left: threading.Event, tag: str, longest_s: float) -> Iterator[threading.Event]:
+    def _ended_in_time(self, left: threading.Event, tag: str, within: Time) -> Iterator[threading.Event]:
         """Cancels what this thread does when nobody waits for it, or too long; the event says so."""
         context = self._spark.sparkContext
         late, ended = threading.Event(), threading.Event()
 
         def watch() -> None:
-            if not left.wait(longest_s):
+            if not left.wait(within.longest_s):
                 late.set()
-            self._cancelled[tag] = time.monotonic()
+            self._cancelled[tag] = time.monotonic(), within
             try:
                 while not ended.wait(_AGAIN_S):
                     cancel(context, tag)
