@@ -42,6 +42,7 @@ MANY = f"""SELECT id, cast(id % 1000 AS string) AS text, cast(id / 100 AS decima
 TOTALS = "count(*), sum(id), sum(amount), count(other), sum(other), count(DISTINCT text)"
 LARGE = "SELECT id, repeat('x', 1000) AS x FROM range(0, 100000, 1, 20)"
 """100 MB: no buffer between server and client holds it."""
+FAR = "date'+12026-01-31'"
 WAIT_S = 60.0
 
 
@@ -86,7 +87,7 @@ def test_a_file_has_all_rows_of_any_number(
     if ending == "arrow":
         found.register("many", read(file))
         scanned = "many"
-    got = found.sql(f"SELECT {TOTALS} FROM {scanned}").fetchone()
+    ((*got,),) = found.sql(f"SELECT {TOTALS} FROM {scanned}").fetchall()
     assert [*map(int, got)] == [
         ROWS, ROWS * (ROWS - 1) // 2, ROWS * (ROWS - 1) // 200, 2 * ROWS // 3,
         ROWS * (ROWS - 1) - 2 * sum(range(0, ROWS, 3)), 1_000,
@@ -122,11 +123,11 @@ def test_every_type_comes_round(sql: SqlServer, command: Callable[..., Any], tmp
     for (text, value), got in zip(VALUES, rows[0], strict=True):
         if isinstance(value, dict | list):
             assert json.loads(got) == value, text
-        elif "timestamp" not in text and text != "1.5F" and not isinstance(value, bool):
+        elif "timestamp" not in text and text not in ("1.5F", FAR) and not isinstance(value, bool):
             assert got == (value if value is None else str(value)), text
     by_text = dict(zip((text for text, _ in VALUES), rows[0], strict=True))
     assert by_text["timestamp'2026-01-31 12:00:00.5'"] == "2026-01-31 12:00:00.500000Z"
-    assert by_text["true"] == "true" and by_text["1.5F"] == "1.5"
+    assert (by_text["true"], by_text["1.5F"], by_text[FAR]) == ("true", "1.5", "12026-01-31")
 
 
 def _shown(table: pa.Table) -> list[str]:
@@ -308,16 +309,16 @@ def test_short_statements_do_not_wait_beside_as_many_exports_as_there_are(sql: S
 
     alone = statistics.median(short() for _ in range(5))
     busy = "SELECT sum(hash(a.id, b.id)) AS n FROM range(0, 40000000, 1, 40) a CROSS JOIN range(10000) b"
-    sent = [Sent(lambda: open_batches(sql.services, busy)) for _ in range(EXPORTS_AT_ONCE + 1)]
+    sent = [Sent(lambda: open_batches(sql.services, busy)) for _ in range(EXPORTS_AT_ONCE)]
     wait_for("them", lambda: len(running(sql.services)) == len(sent) or None, WAIT_S)
     sql.until_busy(2)
-    beside = [short() for _ in range(10)]
+    beside = [short() for _ in range(5)]
 
     states = sorted(one["state"] for one in running(sql.services))
     for one in running(sql.services):
         end(sql.services, one["id"])
     assert all(isinstance(one.told(), BusyError) for one in sent)
-    assert states == [*["running"] * EXPORTS_AT_ONCE, "waiting"]
+    assert states == ["running"] * EXPORTS_AT_ONCE
     assert max(beside) < 10 + 4 * alone, (alone, beside)
     print(
         f"short ones: {alone:.2f} s alone, {statistics.median(beside):.2f} s beside exports", file=sys.stderr
