@@ -29,8 +29,6 @@ class Statement:
 
     has_left: bool = False
     """Whether its client waits no more."""
-    is_refused: bool = False
-    """Whether it was answered that it cannot be started now."""
     began: float | None = None
 
     def begins(self) -> None:
@@ -43,7 +41,7 @@ class Statement:
             return STOPPED
         if self.has_left:
             return LEFT
-        if self.is_refused or isinstance(error, BusyError):
+        if isinstance(error, BusyError):
             return BUSY
         if error is None:
             return OK

@@ -16,8 +16,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from starlette.requests import Request
-
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.config.users import User
@@ -39,7 +37,11 @@ class Running:
     since: float
     id: str = field(default_factory=lambda: uuid4().hex[:ID_LENGTH])
     left: threading.Event = field(default_factory=threading.Event)
+    cut: threading.Event = field(default_factory=threading.Event)
+    """Is set when it was ended, also while its answer is being sent."""
     has_begun: bool = False
+    is_sent: bool = False
+    """Whether its answer is being sent, for those that are listed until it is."""
     why: TwinlakeError | None = None
     """What its client gets, where somebody has ended it."""
 
@@ -50,18 +52,14 @@ class Running:
 
     @property
     def state(self) -> str:
+        if self.is_sent:
+            return "ending" if self.cut.is_set() else "sending"
         return "ending" if self.left.is_set() else "running" if self.has_begun else "waiting"
 
-
-@dataclass(frozen=True)
-class Client:
-    """Who waits for a statement's turn; whose statement is ended waits no more."""
-
-    request: Request
-    statement: Running
-
-    async def is_disconnected(self) -> bool:
-        return self.statement.left.is_set() or await self.request.is_disconnected()
+    def end(self, why: TwinlakeError) -> None:
+        self.why = why
+        self.left.set()
+        self.cut.set()
 
 
 class RunningStatements:
@@ -82,12 +80,21 @@ class RunningStatements:
         self._over_http[made.id] = made
         try:
             yield made
-        except Exception as error:
-            if made.why is None:
+        except BaseException as error:
+            made.is_sent = False
+            if made.why is None or not isinstance(error, Exception):
                 raise
             raise made.why from error
         finally:
-            del self._over_http[made.id]
+            if not made.is_sent:
+                del self._over_http[made.id]
+
+    def sends(self, one: Running) -> None:
+        """From now on its answer is sent, and it is listed until `has_sent`."""
+        one.is_sent = True
+
+    def has_sent(self, one: Running) -> None:
+        self._over_http.pop(one.id, None)
 
     def listed(self, user: User) -> list[dict[str, Any]]:
         """Those that this user sees, the oldest first: id, user, endpoint (http or jdbc), state, sql,
@@ -99,8 +106,7 @@ class RunningStatements:
         """Ends those of this user over HTTP; each client gets this error."""
         for one in list(self._over_http.values()):
             if one.user == user:
-                one.why = why
-                one.left.set()
+                one.end(why)
 
     def end(self, id: str, user: User) -> dict[str, Any]:
         """Ends one that the user sees, and returns it as it was listed. NotFoundError where there is none;
@@ -125,8 +131,7 @@ class RunningStatements:
         id = found["id"]
         one = self._over_http.get(id)
         if one is not None:
-            one.why = why
-            one.left.set()
+            one.end(why)
         elif not self._java or not self._java.end(self._full_id(id), why.what, why.why, why.remedy):
             raise _gone(id)
 
