@@ -20,8 +20,8 @@ from benchmarks.beside import HEAVY
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
 from twinlake.base.errors import BusyError
 from twinlake.reading.followed import Followed
-from twinlake.reading.query import AT_ONCE, LONG_S, WAIT_S
 from twinlake.reading.reader import Reader
+from twinlake.reading.turns import AT_ONCE, LONG_S, WAIT_S
 
 MINUTES = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
     WHERE c.order_id < 1000 AND sqrt(a.order_id + b.order_id) + c.order_id < 0"""

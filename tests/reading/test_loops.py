@@ -13,7 +13,7 @@ from tests.reading.conftest import Released, SqlServer, connected, started
 from tests.reading.test_heavy import SHORT, asked
 from twinlake.base.waiting import wait_for
 from twinlake.reading.__main__ import LOST_S, SLOTS
-from twinlake.reading.query import LONG_AT_ONCE
+from twinlake.reading.turns import LONG_AT_ONCE
 
 PAIRS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
     CROSS JOIN serve.orders d WHERE sqrt(a.order_id + b.order_id) + c.order_id + d.order_id < 0"""

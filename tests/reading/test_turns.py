@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from twinlake.base.errors import BusyError
-from twinlake.reading.query import LONG_S, QueryQueue, Turn
+from twinlake.reading.turns import LONG_S, QueryQueue, Turn
 
 
 class Client:

@@ -35,17 +35,17 @@ MOST_FIELDS = 2_000
 
 @dataclass
 class Answer:
-    """At most `limit` rows and what is known of them; to be closed once they are sent."""
+    """At most `limit` rows, all for None, and what is known of them; to be closed once they are sent."""
 
     columns: list[dict[str, str]]
     found: pa.Table
-    limit: int
+    limit: int | None
     known: dict[str, Any] = field(default_factory=dict)
     _release: Callable[[], None] | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.known, "truncated": self.found.num_rows > self.limit}
+        return {**self.known, "truncated": self.limit is not None and self.found.num_rows > self.limit}
 
     def rows(self) -> Iterator[list[dict[str, Any]]]:
         """The rows as JSON has them, in pieces; UnicodeError, at once, for a text that is not UTF-8."""
@@ -69,18 +69,18 @@ class Answer:
         """An Arrow stream; see `wire.METADATA`."""
         import pyarrow as pa
 
-        facts = {wire.METADATA: json.dumps(self.facts)}
-        shown = self.found.slice(0, self.limit).replace_schema_metadata(facts)
+        shown = self.table()
         sink = _Pieces()
         with pa.ipc.new_stream(pa.PythonFile(sink, "w"), shown.schema) as stream:
-            for batch in shown.to_batches():
-                at = 0
-                while at < batch.num_rows:
-                    count = max(1, batch.num_rows * _ARROW_BYTES // max(1, batch.nbytes))
-                    stream.write_batch(batch.slice(at, count))
-                    yield from sink.taken()
-                    at += count
+            for batch in pieces(shown):
+                stream.write_batch(batch)
+                yield from sink.taken()
         yield from sink.taken()
+
+    def table(self) -> pa.Table:
+        """The rows, and what is known of them as `wire.METADATA` says."""
+        facts = {wire.METADATA: json.dumps(self.facts)}
+        return self.found.slice(0, self.limit).replace_schema_metadata(facts)
 
     def close(self) -> None:
         if self._release:
@@ -88,6 +88,24 @@ class Answer:
 
 
 _ARROW_BYTES = 1 << 20
+
+
+def pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows, a megabyte at once."""
+    for batch in rows.to_batches():
+        at = 0
+        while at < batch.num_rows:
+            count = max(1, batch.num_rows * _ARROW_BYTES // max(1, batch.nbytes))
+            yield batch.slice(at, count)
+            at += count
+
+
+def arrow_columns(stream: bytes) -> pa.Schema:
+    """Those of an Arrow stream without rows."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(stream) as read:
+        return read.schema
 
 
 class _Pieces:
@@ -127,7 +145,7 @@ class Answers:
         held: int = self._java.inAll()
         return held
 
-    def of(self, frame: DataFrame, limit: int) -> Answer:
+    def of(self, frame: DataFrame, limit: int | None) -> Answer:
         """The first rows, with one more than the limit where there are more."""
         columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
         _refuse_unknown(columns)

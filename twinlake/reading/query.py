@@ -6,16 +6,11 @@ request needs the header X-Twinlake-Query and a loopback Host. One statement, a 
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -26,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from twinlake.base import http_errors
 from twinlake.base.address import LOOPBACK_NAMES, name_of
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
@@ -35,29 +30,18 @@ from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, wire
-from twinlake.reading.answer import STOPPED
 from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
-from twinlake.reading.metrics import Queries, Statement
+from twinlake.reading.metrics import Queries
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
-from twinlake.reading.running import Client, Running, RunningStatements
-from twinlake.spark.session import is_jvm_lost
-
-journal = structlog.get_logger(__name__)
+from twinlake.reading.running import Running, RunningStatements
+from twinlake.reading.turns import StartingError, Statements
 
 DEFAULT_LIMIT = 10_000
 LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
-AT_ONCE = 4
-LONG_AT_ONCE = 4
-"""Long statements have turns of their own, so that short ones find theirs."""
-LONG_S = 5.0
-"""What runs longer is a long statement."""
-WAIT_S = 30.0
 LARGEST_BODY = 8 << 20
-LOOK_S = 0.2
-"""So often it is looked whether the client still waits, and whether a statement is a long one by now."""
 
 SeesAll = Callable[..., bool]
 """Of a user and any number of views."""
@@ -83,83 +67,6 @@ class AskedWhy(Strict):
     table: str = Field(max_length=200)
     key: dict[str, Annotated[str, Field(max_length=10_000)] | None] = Field(max_length=100)
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
-
-
-class QueryQueue:
-    """So many statements at once; who waits for a turn takes no thread, so that nobody else has to wait.
-
-    A statement that has become a long one goes on in one of as many other turns. Where all of those are taken
-    it keeps its own until somebody waits for it.
-    """
-
-    def __init__(self, at_once: int, long_at_once: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._at_once = at_once
-        self._clock = clock
-        self._free = asyncio.Semaphore(at_once)
-        self._free_long = long_at_once
-        self._waiting = 0
-        self._over: list[Turn] = []
-
-    @asynccontextmanager
-    async def one(self, request: Client) -> AsyncIterator[Turn]:
-        """BusyError when none is free in time; a client that has left gives up its place."""
-        if self._free.locked():
-            self._waiting += 1
-            try:
-                await self._wait(request)
-            finally:
-                self._waiting -= 1
-        else:
-            await self._free.acquire()  # at once: nobody has to make room for it
-        turn = Turn(since=self._clock())
-        try:
-            yield turn
-        finally:
-            if turn.is_over:
-                self._over.remove(turn)
-            if turn.is_long:
-                self._free_long += 1
-            else:
-                self._free.release()
-
-    def look(self, turn: Turn) -> None:
-        """To be called now and then while its statement runs: it may become long, or be over."""
-        if turn.is_long or turn.is_over or self._clock() - turn.since < LONG_S:
-            return
-        if self._free_long:
-            self._free_long -= 1
-            self._free.release()
-            turn.is_long = True
-        elif self._waiting > self._ending():
-            turn.over_at = self._clock()
-            self._over.append(turn)
-
-    def _ending(self) -> int:
-        """How many were cancelled lately; instead of one that goes on for all that, another has to end."""
-        return sum(self._clock() - (turn.over_at or 0) < LONG_S for turn in self._over)
-
-    async def _wait(self, request: Client) -> None:
-        waiting = asyncio.ensure_future(self._free.acquire())
-        until = self._clock() + WAIT_S
-        while not (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
-            if self._clock() > until or await request.is_disconnected():
-                if not waiting.cancel():  # it came in the last moment, and nobody takes it
-                    self._free.release()
-                why = f"{self._at_once} others are running since {WAIT_S:g} s"
-                raise BusyError("the query was not started", why, "ask again later")
-
-
-@dataclass(eq=False)
-class Turn:
-    """One statement's; times are by the clock of its QueryQueue, and who is over has to end the statement."""
-
-    since: float
-    is_long: bool = False
-    over_at: float | None = None
-
-    @property
-    def is_over(self) -> bool:
-        return self.over_at is not None
 
 
 class Guard:
@@ -224,30 +131,26 @@ def _hidden(what: str, views: str) -> UsageError:
     )  # fmt: skip
 
 
-def _starting(why: str) -> JSONResponse:
-    """Our clients ask again."""
-    error = BusyError("the SQL server is starting", why, "ask again in a few seconds")
-    return JSONResponse(error.to_json(), 503, {"Retry-After": "1"})
-
-
 def build_app(
     reader: Reader,
     followed: Callable[[], Followed],
     settings: Settings,
     admits: Callable[[str, str], User | None],
     broken: Callable[[], TwinlakeError | None] = lambda: None,
-    queries: Queries | None = None,
     running: RunningStatements | None = None,
+    statements: Statements | None = None,
     sees_all: SeesAll = lambda user, *views: True,
     name: str = "",
 ) -> FastAPI:
     """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
     first.
 
-    `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
-    that have not, `sees_all` whether somebody sees views as they are; other machines call it `name`.
+    `broken` says why the process is about to end, `running` knows the statements that have not ended,
+    `statements` computes them, `sees_all` says whether somebody sees views as they are; other machines call
+    it `name`.
     """
-    queries, running = queries or Queries(), running or RunningStatements()
+    running = running or RunningStatements()
+    statements = statements or Statements(followed, Queries(), running)
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -258,9 +161,6 @@ def build_app(
         return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
-
-    statements = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
-    turns = QueryQueue(AT_ONCE, LONG_AT_ONCE)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -277,38 +177,10 @@ def build_app(
         }
 
     async def in_turn(request: Request, text: str, answer: Callable[[Running], Response]) -> Response:
-        with queries.one() as statement, running.one(request.state.user.name, text) as one:
-            return await answered(Client(request, one), answer, statement)
-
-    async def answered(
-        client: Client, answer: Callable[[Running], Response], statement: Statement
-    ) -> Response:
-        if not (now := followed()).ready:
-            if now.error:
-                what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
-                raise BusyError(what, now.error, remedy)
-            statement.is_refused = True
-            return _starting("it has not read yet what is live")
-        one = client.statement
-        async with turns.one(client) as turn:
-            statement.begins()
-            one.has_begun = True
-            reading = asyncio.get_running_loop().run_in_executor(statements, answer, one)
-            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                turns.look(turn)
-                statement.has_left = statement.has_left or await client.request.is_disconnected()
-                if turn.is_over or statement.has_left:
-                    one.left.set()
-            if turn.is_over and reading.exception():
-                why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
-                raise BusyError(STOPPED, why, "ask again later")
-            try:
-                return await reading
-            except Exception as error:
-                if not is_jvm_lost(error):
-                    raise
-                statement.is_refused = True
-                return _starting("its JVM has ended, and the supervisor starts it again")
+        try:
+            return await statements.in_turn(request, request.state.user.name, text, answer)
+        except StartingError as error:
+            return JSONResponse(error.to_json(), 503, {"Retry-After": "1"})  # our clients ask again
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:

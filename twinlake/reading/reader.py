@@ -10,6 +10,7 @@ import json
 import re
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,7 @@ from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.base.location import Location
 from twinlake.config.sections import Limits
 from twinlake.lake.delta.read_errors import damage_in
-from twinlake.reading.answer import STOPPED, Answer, Answers
+from twinlake.reading.answer import STOPPED, Answer, Answers, arrow_columns
 from twinlake.reading.explain import Question, explain
 from twinlake.reading.followed import Followed
 from twinlake.reading.past_tables import PastTables
@@ -29,7 +30,8 @@ from twinlake.spark.session import cancel
 from twinlake.topics.change import RELEASE_WIDER
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 _AGAIN_S = 0.5
@@ -66,30 +68,61 @@ class Reader:
         self._ending = jvm.twinlake.reading.Ending
         self._default = jvm.twinlake.reading.DefaultSchema
         self._near = jvm.twinlake.reading.NearNames.of
+        self._listing = jvm.twinlake.reading.Listing
+        self._parameters = jvm.twinlake.reading.Parameters
+        self._columns = jvm.twinlake.reading.ArrowColumns.of
 
     def answer(
-        self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None,
-        user: str = "",
+        self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
+        tag: str | None = None, user: str = "", parameters: bytes = b"",
     ) -> Answer:  # fmt: skip
-        """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
-        with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
-        then) which release, at which position, and what was computed from the log.
+        """At most `limit` rows, all where it is None, and what is known of them: the release, which of the
+        tables do not keep up with their logs, for how long nobody has reported that, and with `as_of` (tables
+        are as they were then) which release, at which position, and what was computed from the log.
 
         `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. It is by the
-        rights of `user`, or of the server itself. UsageError says what is wrong with the statement. The
-        answer is to be closed.
+        rights of `user`, or of the server itself. `parameters` are values for the `?` of the statement, as an
+        Arrow stream: it is computed for each of its rows. UsageError says what is wrong with the statement.
+        The answer is to be closed.
         """
 
         def read() -> Answer:
             with self._bound(as_of, sql) as past:
-                frame = self._session(user).sql(sql)
+                frame = self._asked(sql, user, parameters)
                 release = past["as_of"]["release"] if past else self._release()
                 freshness = self._freshness([] if past else self._views.of(frame._jdf))
-                found = self._answers.of(frame.limit(limit + 1).toDF(*_unique(frame.columns)), limit)
+                first = frame if limit is None else frame.limit(limit + 1)
+                found = self._answers.of(first.toDF(*_unique(frame.columns)), limit)
             found.known |= {"release": release, **freshness, **past}
             return found
 
         return self._in_words(lambda: self._in_time(left, read, tag), user)
+
+    def columns(
+        self, sql: str, left: threading.Event, as_of: str | None = None, tag: str | None = None,
+        user: str = "", parameters: bytes = b"",
+    ) -> pa.Schema:  # fmt: skip
+        """What `answer` would have; nothing is computed."""
+
+        def read() -> bytes:
+            with self._bound(as_of, sql):
+                frame = self._asked(sql, user, parameters)
+                return bytes(self._columns(frame.toDF(*_unique(frame.columns))._jdf))
+
+        return arrow_columns(self._in_words(lambda: self._in_time(left, read, tag), user))
+
+    def _asked(self, sql: str, user: str, parameters: bytes) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        session = self._session(user)
+        if not parameters:
+            return session.sql(sql)
+        return DataFrame(self._parameters.sql(session._jsparkSession, sql, parameters), session)
+
+    def parameters(self, sql: str) -> int:
+        """How many `?` a statement has."""
+        found: int = self._parameters.count(sql)
+        return found
 
     def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The same, its rows in memory: for few of them."""
@@ -126,9 +159,21 @@ class Reader:
     def names(self, user: str = "") -> dict[str, Any]:
         """What this user may read, as one release has it: `schemas`, and of `serve` the `tables`, each with
         its `columns`, of which each has a `name` and a `type`."""
-        listing = self._spark._jvm.twinlake.reading.Listing  # type: ignore[union-attr]
-        found: dict[str, Any] = json.loads(listing.names(self._session(user)._jsparkSession))
+        found: dict[str, Any] = json.loads(self._listing.names(self._session(user)._jsparkSession))
         return found
+
+    def schemas(self, pattern: str | None, user: str = "") -> list[str]:
+        """Those that this user may read and that fit a pattern of SQL's."""
+        found: list[str] = json.loads(self._listing.schemas(self._session(user)._jsparkSession, pattern))
+        return found
+
+    def tables(
+        self, schema_pattern: str | None, table_pattern: str | None, user: str = ""
+    ) -> list[tuple[str, str, pa.Schema]]:
+        """Schema, name and columns of what this user may read and fits."""
+        session = self._session(user)._jsparkSession
+        found = json.loads(self._listing.tables(session, schema_pattern, table_pattern))
+        return [(one["schema"], one["name"], arrow_columns(b64decode(one["columns"]))) for one in found]
 
     def unending(self, for_s: float) -> int:
         """How many statements were cancelled so many seconds ago and go on: what computes without a look at

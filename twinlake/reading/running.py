@@ -16,14 +16,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from starlette.requests import Request
-
 from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.times import Clock, format_moment, utc_now
 from twinlake.config.users import User
 from twinlake.lake.catalog.audit_log import CANCEL, Act
 from twinlake.reading.answer import STOPPED
 
+HTTP, JDBC, FLIGHT = "http", "jdbc", "flight"
 ID_LENGTH = 12
 LONGEST_SQL = 2_000
 """Characters of a statement that are listed."""
@@ -31,12 +30,14 @@ LONGEST_SQL = 2_000
 
 @dataclass(eq=False)
 class Running:
-    """One over HTTP, from when it waits for its turn. `left` is set when nobody waits for its answer."""
+    """One over HTTP or Flight SQL, from when it waits for its turn. `left` is set when nobody waits
+    for its answer."""
 
     user: str
     sql: str
     at: datetime
     since: float
+    endpoint: str = HTTP
     id: str = field(default_factory=lambda: uuid4().hex[:ID_LENGTH])
     left: threading.Event = field(default_factory=threading.Event)
     has_begun: bool = False
@@ -53,17 +54,6 @@ class Running:
         return "ending" if self.left.is_set() else "running" if self.has_begun else "waiting"
 
 
-@dataclass(frozen=True)
-class Client:
-    """Who waits for a statement's turn; whose statement is ended waits no more."""
-
-    request: Request
-    statement: Running
-
-    async def is_disconnected(self) -> bool:
-        return self.statement.left.is_set() or await self.request.is_disconnected()
-
-
 class RunningStatements:
     """`java` is `twinlake/java/twinlake/reading/RunningStatements`: without it nothing is known of JDBC and
     of memory. `acts` reads the audit log, the newest first."""
@@ -73,13 +63,13 @@ class RunningStatements:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._java, self._acts, self._now, self._clock = java, acts, now, clock
-        self._over_http: dict[str, Running] = {}
+        self._here: dict[str, Running] = {}
 
     @contextmanager
-    def one(self, user: str, sql: str) -> Iterator[Running]:
+    def one(self, user: str, sql: str, endpoint: str = HTTP) -> Iterator[Running]:
         """Inside, it waits for its turn and is computed; an error of one that was ended says who did it."""
-        made = Running(user=user, sql=sql, at=self._now(), since=self._clock())
-        self._over_http[made.id] = made
+        made = Running(user=user, sql=sql, at=self._now(), since=self._clock(), endpoint=endpoint)
+        self._here[made.id] = made
         try:
             yield made
         except Exception as error:
@@ -87,17 +77,17 @@ class RunningStatements:
                 raise
             raise made.why from error
         finally:
-            del self._over_http[made.id]
+            del self._here[made.id]
 
     def listed(self, user: User) -> list[dict[str, Any]]:
-        """Those that this user sees, the oldest first: id, user, endpoint (http or jdbc), state, sql,
+        """Those that this user sees, the oldest first: id, user, endpoint (http, jdbc or flight), state, sql,
         started_at (RFC 3339, UTC), seconds, and memory_bytes, which is None where it is not known."""
-        found = [one for one in (*self._http(), *self._jdbc()) if user.acts or one["user"] == user.name]
+        found = [one for one in (*self._of_python(), *self._jdbc()) if user.acts or one["user"] == user.name]
         return sorted(found, key=lambda one: -one["seconds"])
 
     def end_of(self, user: str, why: TwinlakeError) -> None:
-        """Ends those of this user over HTTP; each client gets this error."""
-        for one in list(self._over_http.values()):
+        """Ends those of this user that are not over JDBC; each client gets this error."""
+        for one in list(self._here.values()):
             if one.user == user:
                 one.why = why
                 one.left.set()
@@ -123,19 +113,19 @@ class RunningStatements:
 
     def _end(self, found: Mapping[str, Any], why: TwinlakeError) -> None:
         id = found["id"]
-        one = self._over_http.get(id)
+        one = self._here.get(id)
         if one is not None:
             one.why = why
             one.left.set()
         elif not self._java or not self._java.end(self._full_id(id), why.what, why.why, why.remedy):
             raise _gone(id)
 
-    def _http(self) -> Iterator[dict[str, Any]]:
+    def _of_python(self) -> Iterator[dict[str, Any]]:
         held = self._held()
-        for one in list(self._over_http.values()):
+        for one in list(self._here.values()):
             of_tag = [count for tags, count in held.items() if one.tag in tags.split(",")]
             yield _facts(
-                one.id, one.user, "http", one.sql, one.at, self._clock() - one.since, state=one.state,
+                one.id, one.user, one.endpoint, one.sql, one.at, self._clock() - one.since, state=one.state,
                 memory=sum(of_tag) if self._java else None,
             )  # fmt: skip
 
@@ -145,7 +135,7 @@ class RunningStatements:
             at = datetime.fromtimestamp(one["started_ms"] / 1_000, UTC)
             age = max(timedelta(0), now - at).total_seconds()
             memory = held.get(one["id"], 0)
-            yield _facts(_short(one["id"]), one["user"], "jdbc", one["sql"], at, age, "running", memory)
+            yield _facts(_short(one["id"]), one["user"], JDBC, one["sql"], at, age, "running", memory)
 
     def _of_java(self) -> list[dict[str, Any]]:
         return json.loads(self._java.overJdbc()) if self._java else []

@@ -47,6 +47,20 @@ public final class Listing {
     return JSON.writeValueAsString(Map.of("schemas", listing.schemas(null), "tables", tables));
   }
 
+  /** As JSON, the schemas that fit this pattern of SQL's; all of them for null. */
+  public static String schemas(SparkSession session, String pattern) throws JsonProcessingException {
+    return JSON.writeValueAsString(new Listing(session).schemas(pattern));
+  }
+
+  /** As JSON, the views that fit: `schema`, `name`, and its `columns` ({@link ArrowColumns}, in Base64). */
+  public static String tables(SparkSession session, String schemaPattern, String tablePattern)
+      throws JsonProcessingException {
+    List<Map<String, Object>> found = new Listing(session).views(schemaPattern, tablePattern).stream()
+        .map(view -> Map.<String, Object>of("schema", view.database(), "name", view.identifier().table(),
+            "columns", ArrowColumns.of(session, view.schema()))).toList(); // bytes are Base64 in JSON
+    return JSON.writeValueAsString(found);
+  }
+
   private static Map<String, Object> table(CatalogTable view) {
     List<Map<String, String>> columns = Arrays.stream(view.schema().fields())
         .map(one -> Map.of("name", one.name(), "type", one.dataType().simpleString())).toList();

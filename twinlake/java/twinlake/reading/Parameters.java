@@ -1,0 +1,89 @@
+package twinlake.reading;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.PosParameter;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.classic.ExpressionUtils$;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CloseableIterator;
+import scala.Tuple2;
+
+/** Values for the `?` of a statement. They are literals of their own types; their text is never parsed. */
+public final class Parameters {
+  private static final int TRIES = 20;
+
+  private Parameters() {}
+
+  /** How many `?` a statement has; none of a text whose error comes when it is run. */
+  public static int count(String statement) {
+    int[] found = {0};
+    try {
+      Trees.walk(new BoundedParser().parsePlan(statement), Integer.MAX_VALUE, node -> {
+        if (node instanceof PosParameter) {
+          found[0]++;
+        }
+      });
+    } catch (Exception wrong) { // of the parser, which throws what Java cannot name
+      return 0;
+    }
+    return found[0];
+  }
+
+  /**
+   * The statement over each row of this Arrow stream, whose columns are the values by their places: its rows for the first one,
+   * then those for the second, all of them as one release has them.
+   */
+  public static Dataset<Row> sql(SparkSession session, String statement, byte[] stream) {
+    List<Column[]> sets = sets(stream);
+    for (int tried = 0; tried < TRIES; tried++) {
+      Dataset<Row> all = session.sql(statement, sets.get(0));
+      long release = OneRelease.ofLastStatement();
+      boolean isOne = true;
+      for (Column[] values : sets.subList(1, sets.size())) {
+        all = all.union(session.sql(statement, values));
+        isOne &= OneRelease.ofLastStatement() == release;
+      }
+      if (isOne) {
+        return all;
+      }
+    }
+    throw new OneRelease.Busy("the views are being switched to another release");
+  }
+
+  private static List<Column[]> sets(byte[] stream) {
+    Tuple2<CloseableIterator<InternalRow>, StructType> read = ArrowConverters$.MODULE$.fromIPCStream(stream);
+    DataType[] types = Arrays.stream(read._2().fields()).map(one -> one.dataType()).toArray(DataType[]::new);
+    List<Column[]> sets = new ArrayList<>();
+    try {
+      while (read._1().hasNext()) {
+        InternalRow row = read._1().next().copy(); // the stream's memory is given back
+        Column[] values = new Column[types.length];
+        for (int at = 0; at < types.length; at++) {
+          Object value = row.isNullAt(at) ? null : row.get(at, types[at]);
+          values[at] = ExpressionUtils$.MODULE$.column(new Literal(value, types[at]));
+        }
+        sets.add(values);
+      }
+        return sets;
+    } finally {
+      close(read._1());
+    }
+  }
+
+  private static void close(CloseableIterator<InternalRow> read) {
+    try {
+      read.close();
+    } catch (Exception failed) {
+      throw BoundedParser.<RuntimeException>unchecked(failed);
+    }
+  }
+}
