@@ -7,6 +7,7 @@ it is in the audit log before it is taken. This process cannot write there, so i
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +25,13 @@ from twinlake.reading.answer import STOPPED
 
 HTTP, JDBC, FLIGHT = "http", "jdbc", "flight"
 ID_LENGTH = 12
+_ID = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 LONGEST_SQL = 2_000
 """Characters of a statement that are listed."""
+
+
+def new_id() -> str:
+    return uuid4().hex[:ID_LENGTH]
 
 
 @dataclass(eq=False)
@@ -38,7 +44,7 @@ class Running:
     at: datetime
     since: float
     endpoint: str = HTTP
-    id: str = field(default_factory=lambda: uuid4().hex[:ID_LENGTH])
+    id: str = field(default_factory=new_id)
     left: threading.Event = field(default_factory=threading.Event)
     has_begun: bool = False
     why: TwinlakeError | None = None
@@ -66,9 +72,12 @@ class RunningStatements:
         self._here: dict[str, Running] = {}
 
     @contextmanager
-    def one(self, user: str, sql: str, endpoint: str = HTTP) -> Iterator[Running]:
-        """Inside, it waits for its turn and is computed; an error of one that was ended says who did it."""
+    def one(self, user: str, sql: str, endpoint: str = HTTP, id: str = "") -> Iterator[Running]:
+        """Inside, it waits for its turn and is computed; an error of one that was ended says who did it. It
+        has this `id` where no other has it."""
         made = Running(user=user, sql=sql, at=self._now(), since=self._clock(), endpoint=endpoint)
+        if _ID.fullmatch(id) and id not in self._here:
+            made.id = id
         self._here[made.id] = made
         try:
             yield made

@@ -145,12 +145,13 @@ class Statements:
         self._turns = QueryQueue(AT_ONCE, LONG_AT_ONCE)
 
     async def in_turn(
-        self, asking: Waiting, user: str, text: str, answer: Callable[[Running], T], endpoint: str = HTTP
-    ) -> T:
+        self, asking: Waiting, user: str, text: str, answer: Callable[[Running], T], endpoint: str = HTTP,
+        id: str = "",
+    ) -> T:  # fmt: skip
         """What `answer` returns. BusyError, and StartingError, where it is not computed, or stopped."""
         with (
             self._queries.one(endpoint) as statement,
-            self._running.one(user, text, endpoint) as one,
+            self._running.one(user, text, endpoint, id) as one,
         ):
             return await self._answered(Client(asking, one), answer, statement)
 

@@ -84,8 +84,8 @@ def _tables(listed: Listed, user: str, asked: Any) -> pa.Table:
     is_wanted = not asked.table_types or _TYPE in asked.table_types
     found = []
     if is_wanted and _is_ours(asked):
-        patterns = ("db_schema_filter_pattern", "table_name_filter_pattern")
-        found = listed.tables(*(_given(asked, pattern) for pattern in patterns), user)
+        schema, table = (_given(asked, f"{of}_filter_pattern") for of in ("db_schema", "table_name"))
+        found = listed.tables(schema, table, user)
     rows = [
         {
             "catalog_name": CATALOG, "db_schema_name": schema, "table_name": name, "table_type": _TYPE,
@@ -117,6 +117,7 @@ _COLUMNS = {
 }  # fmt: skip
 _ANSWERS: dict[str, Callable[[Listed, str, Any], pa.Table]] = {
     "CommandGetCatalogs": _catalogs, "CommandGetDbSchemas": _schemas, "CommandGetTables": _tables,
-    "CommandGetTableTypes": _table_types, "CommandGetSqlInfo": _sql_info, "CommandGetXdbcTypeInfo": _type_info,
+    "CommandGetTableTypes": _table_types, "CommandGetSqlInfo": _sql_info,
+    "CommandGetXdbcTypeInfo": _type_info,
 }  # fmt: skip
 """Of keys there are none."""

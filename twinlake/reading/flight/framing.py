@@ -26,7 +26,7 @@ def frames(rows: pa.Table) -> Iterator[bytes]:
 
 def schema_bytes(schema: pa.Schema) -> bytes:
     """As FlightInfo and others hold one."""
-    return schema.serialize().to_pybytes()
+    return bytes(schema.serialize().to_pybytes())
 
 
 def _frame(message: pa.Buffer) -> bytes:
@@ -44,8 +44,8 @@ def stream_of(messages: Iterable[Any]) -> bytes:
 
 
 def parameters(stream: bytes) -> bytes:
-    """Values for the `?` of a statement, checked and of types that Spark knows, as an Arrow stream: Java takes
-    its bytes as they are. UsageError for others."""
+    """Values for the `?` of a statement, checked and of types that Spark knows, as an Arrow stream: Java
+    takes its bytes as they are. UsageError for others."""
     import pyarrow as pa
 
     try:
@@ -55,17 +55,24 @@ def parameters(stream: bytes) -> bytes:
         names = [str(number) for number in range(table.num_columns)]
         shown = pa.table([_known(column) for column in table.columns], names)
     except (pa.ArrowException, ValueError) as error:
-        raise _unusable(str(error)[:300]) from error
+        raise unusable(str(error)[:300]) from error
     if not 1 <= shown.num_rows <= MOST_SETS:
-        raise _unusable(f"there are {shown.num_rows} rows of them, and a statement takes 1 to {MOST_SETS}")
+        raise unusable(f"there are {shown.num_rows} rows of them, and a statement takes 1 to {MOST_SETS}")
     return _stream(shown)
+
+
+def unknown(count: int) -> pa.Schema:
+    """Of values whose types are those that are bound."""
+    import pyarrow as pa
+
+    return pa.schema([(str(number), pa.null()) for number in range(count)])
 
 
 def nulls(count: int) -> bytes:
     """The same for a statement that is only to be analysed."""
     import pyarrow as pa
 
-    return _stream(pa.table([pa.nulls(1)] * count, [str(number) for number in range(count)]))
+    return _stream(pa.table([pa.nulls(1)] * count, unknown(count)))
 
 
 def _stream(table: pa.Table) -> bytes:
@@ -83,7 +90,7 @@ def _encapsulated(message: Any) -> bytes:
         return b""
     padding = b"\0" * (-len(header) % 8)
     length = (len(header) + len(padding)).to_bytes(4, "little")
-    return _CONTINUES + length + header + padding + message.data_body
+    return bytes(_CONTINUES + length + header + padding + message.data_body)
 
 
 def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -113,6 +120,6 @@ def _known(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(other) if other else column
 
 
-def _unusable(why: str) -> UsageError:
+def unusable(why: str) -> UsageError:
     what = "the values for the statement were refused"
     return UsageError(what, why, "bind values of other types, or fewer")

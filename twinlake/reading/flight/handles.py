@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twinlake.base.errors import UsageError
 
@@ -28,6 +28,13 @@ class Asked:
         if not 1 <= len(self.sql) <= LONGEST_SQL:
             why = f"it has {len(self.sql):,} characters, and from 1 to {LONGEST_SQL:,} are taken"
             raise UsageError("the statement was refused", why, "ask for less at once")
+
+    def with_parameters(self, parameters: bytes) -> Asked:
+        return replace(self, parameters=parameters)
+
+    def at(self, as_of: str | None, id: str) -> Asked:
+        """To be computed now; of a point in time that it was prepared for where none is named."""
+        return replace(self, as_of=as_of or self.as_of, id=id)
 
     def to_bytes(self) -> bytes:
         """The handle."""

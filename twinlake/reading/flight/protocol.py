@@ -1,4 +1,4 @@
-"""Protocol: the messages of Arrow Flight and Flight SQL that the SQL server speaks, by their numbers on the wire.
+"""Protocol: the messages of Arrow Flight and Flight SQL that the SQL server speaks, by their numbers there.
 
 Of Arrow's Flight.proto and FlightSql.proto, as of Arrow 21; a field that is not here is skipped when it is
 read. They are made at run time: code that protoc generates fits one version of its library alone.
@@ -129,7 +129,7 @@ def wrapped(kind: str, **fields: Any) -> bytes:
     packed = any_pb2.Any(
         type_url=f"type.googleapis.com/{_SQL}.{kind}", value=make(kind, **fields).SerializeToString()
     )
-    return packed.SerializeToString()
+    return bytes(packed.SerializeToString())
 
 
 def unwrapped(data: bytes) -> tuple[str, Any]:
