@@ -1,4 +1,4 @@
-"""ADBC as a reader has it, in an environment of its own: `... ADDRESS PASSWORD`, then a JSON object a line."""
+"""ADBC as a reader has it, in an environment of its own: `... ADDRESS PASSWORD`, then JSON by lines."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class Sql:
 
     listen: Annotated[str, Key(
         keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0"),
-        "the address to listen on for others, by TLS alone, over HTTP and JDBC; it needs the three below",
+        "the address to listen on for others, by TLS alone, by every protocol; it needs the three below",
         '"0.0.0.0"', "nowhere")] = ""  # fmt: skip
     name: Annotated[str, Key(
         keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters"),

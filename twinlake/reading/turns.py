@@ -1,6 +1,6 @@
-"""Turns: so many statements are computed at once, whichever endpoint they come by; the others wait.
+"""Statements in turn: so many are computed at once, whichever endpoint they come by; the others wait.
 
-A statement that nobody waits for any more, or that has to make room, is told so and ended.
+A statement that nobody waits for any more, or that has to make room, is ended.
 """
 
 from __future__ import annotations
