@@ -115,6 +115,8 @@ _COLUMNS = {
     "CommandGetExportedKeys": _FOREIGN_KEYS, "CommandGetImportedKeys": _FOREIGN_KEYS,
     "CommandGetCrossReference": _FOREIGN_KEYS,
 }  # fmt: skip
+KINDS = tuple(_COLUMNS)
+"""The commands that are answered here."""
 _ANSWERS: dict[str, Callable[[Listed, str, Any], pa.Table]] = {
     "CommandGetCatalogs": _catalogs, "CommandGetDbSchemas": _schemas, "CommandGetTables": _tables,
     "CommandGetTableTypes": _table_types, "CommandGetSqlInfo": _sql_info,

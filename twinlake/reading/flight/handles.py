@@ -49,7 +49,7 @@ class Asked:
             if not all(isinstance(part, str) for part in (sql, parameters, id, as_of or "")):
                 raise ValueError("its parts are of other types")
             return cls(sql=sql, as_of=as_of, parameters=b64decode(parameters, validate=True), id=id)
-        except (ValueError, TypeError, Error) as error:
+        except (ValueError, TypeError, RecursionError, Error) as error:
             raise UsageError(
                 "the request was refused", "its handle is none that this server has given", "prepare it again"
             ) from error  # fmt: skip

@@ -88,8 +88,8 @@ final class BoundedParser extends SparkSqlParser {
   @Override
   public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
     LogicalPlan parsed = parsePlan(text);
-    return parameters instanceof PositionalParameterContext given
-        ? new PosParameterizedQuery(parsed, given.params()) : parsed;
+    return parameters instanceof PositionalParameterContext given && !given.params().isEmpty()
+        ? new PosParameterizedQuery(parsed, Parameters.inOrder(given.params())) : parsed;
   }
 
   /** A type as functions take it, or columns with theirs; of a text that is neither Spark says so. */
