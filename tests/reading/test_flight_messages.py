@@ -145,6 +145,3 @@ def test_information_is_what_was_asked_for() -> None:
     ]  # fmt: skip
     times = information.type_info(93).to_pylist()
     assert [one["type_name"] for one in times] == ["TIMESTAMP", "TIMESTAMP_NTZ"]
-        "TIMESTAMP",
-        "TIMESTAMP_NTZ",
-    }
