@@ -87,9 +87,10 @@ def test_a_text_that_ends_beyond_its_bytes_is_refused() -> None:
     honest = stream(pa.table({"a": ["x" * 77]}))
     offsets, lied = struct.pack("<ii", 0, 77), struct.pack("<ii", 0, 1 << 30)
 
-    assert honest.count(offsets) == 1
+    head, _, text = honest.rpartition(offsets)
+
     with pytest.raises(UsageError, match="values for the statement were refused"):
-        framing.parameters(honest.replace(offsets, lied))
+        framing.parameters(head + lied + text)
 
 
 @pytest.mark.parametrize(("given", "kept"), [
