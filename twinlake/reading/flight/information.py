@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from twinlake import __version__
+from twinlake.base.version import VERSION
 
 Value = str | bool | int | list[str]
 _ANY_CASE, _NULLS_LOW, _ALL_OUTER_JOINS, _NO_TRANSACTIONS = 1, 1, 2, 0
 _SQL: Mapping[int, Value] = {
     0: "Twinlake",
-    1: __version__,
+    1: VERSION,
     2: pa.__version__,
     3: True,  # only reads
     4: True,  # takes SQL
