@@ -166,11 +166,15 @@ class Statements:
             statement.begins()
             one.has_begun = True
             reading = asyncio.get_running_loop().run_in_executor(self._threads, answer, one)
-            while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                self._turns.look(turn)
-                statement.has_left = statement.has_left or await client.asking.is_disconnected()
-                if turn.is_over or statement.has_left:
-                    one.left.set()
+            try:
+                while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
+                    self._turns.look(turn)
+                    statement.has_left = statement.has_left or await client.asking.is_disconnected()
+                    if turn.is_over or statement.has_left:
+                        one.left.set()
+            except asyncio.CancelledError:  # the server ends
+                one.left.set()
+                raise
             if turn.is_over and reading.exception():
                 why = f"{LONG_AT_ONCE} others run longer than {LONG_S:g} s, and more wait for their turns"
                 raise BusyError(STOPPED, why, "ask again later")
