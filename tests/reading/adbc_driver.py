@@ -101,6 +101,14 @@ def listed(**how: Any) -> dict[str, Any]:
             "schema": stream(
                 connection.adbc_get_table_schema("latest_order", db_schema_filter="serve").empty_table()
             ) if "serve.latest_order" in tables(objects) else "",
+            "named": {
+                column["column_name"]: column["xdbc_type_name"]
+                for catalog in objects
+                for schema in catalog["catalog_db_schemas"]
+                for table in schema["db_schema_tables"]
+                for column in table["table_columns"] or ()
+                if (schema["db_schema_name"], table["table_name"]) == ("serve", "latest_order")
+            },
             "info": connection.adbc_get_info()["vendor_name"],
         }  # fmt: skip
 
@@ -132,6 +140,25 @@ def tools(sql: str) -> dict[str, Any]:
         "pandas": [list(row) for row in of_pandas.itertuples(index=False)],
         "polars": [list(row) for row in of_polars.rows()],
         "duckdb": [list(row) for row in of_duckdb],
+    }
+
+
+def reflected(table: str) -> dict[str, Any]:
+    """What SQLAlchemy's dialect for ADBC finds and reads."""
+    from sqlalchemy import MetaData, Table, create_engine, func, inspect, select
+
+    host = ADDRESS.removeprefix("grpc://")
+    engine = create_engine(f"adbc+flightsql://{host}?tls=false&username=analyst&password={PASSWORD}")
+    inspector = inspect(engine)
+    found = Table(table, MetaData(), schema="serve", autoload_with=engine)
+    query = select(func.count()).select_from(found).where(found.c.region == "r1")
+    with engine.connect() as connection:
+        counted = connection.execute(query).scalar()
+    return {
+        "schemas": inspector.get_schema_names(),
+        "has": [inspector.has_table(table, "serve"), inspector.has_table("nothing", "serve")],
+        "columns": {one.name: type(one.type).__name__ for one in found.columns},
+        "counted": counted,
     }
 
 
@@ -183,7 +210,7 @@ def refused(name: str) -> str:
 CALLED: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        rows, facts, arrow, columns, bound, prepared, listed, tools, cancelled, keep, kept, refused
+        rows, facts, arrow, columns, bound, prepared, listed, tools, reflected, cancelled, keep, kept, refused
     )
 }  # fmt: skip
 

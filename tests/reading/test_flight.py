@@ -167,7 +167,20 @@ def test_what_there_is_is_listed(sql: SqlServer, reader: Adbc) -> None:
     shown = table(found["schema"]).schema
     assert shown.equals(over_http(sql, "SELECT * FROM latest_order LIMIT 0").schema.remove_metadata())
     assert found["tables"]["serve.latest_order"] == shown.names
+    assert {name: found["named"][name] for name in ("order_id", "customer", "amount", "ordered_at")} == {
+        "order_id": "BIGINT", "customer": "STRING", "amount": "DECIMAL(12,2)", "ordered_at": "TIMESTAMP"
+    }  # fmt: skip
     assert reader("rows", sql="SELECT count(*) FROM spark_catalog.serve.latest_order") == [[50]]
+
+
+def test_sqlalchemy_reflects_and_reads(reader: Adbc) -> None:
+    found = reader("reflected", table="orders")
+
+    assert {"serve", "release_1"} <= set(found["schemas"]) and "meta" not in found["schemas"]
+    assert (found["has"], found["counted"]) == ([True, False], ALL // 5)
+    assert {name: found["columns"][name] for name in ("order_id", "amount", "ordered_at")} == {
+        "order_id": "BigInteger", "amount": "Numeric", "ordered_at": "DateTime"
+    }  # fmt: skip
 
 
 def test_errors_are_those_of_every_way_in(reader: Adbc) -> None:

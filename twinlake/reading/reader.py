@@ -170,10 +170,11 @@ class Reader:
     def tables(
         self, schema_pattern: str | None, table_pattern: str | None, user: str = ""
     ) -> list[tuple[str, str, pa.Schema]]:
-        """Schema, name and columns of what this user may read and fits."""
+        """Schema, name and columns of what this user may read and fits. The metadata of a column has its
+        `type`, as Spark writes it, and its `comment`."""
         session = self._session(user)._jsparkSession
         found = json.loads(self._listing.tables(session, schema_pattern, table_pattern))
-        return [(one["schema"], one["name"], arrow_columns(b64decode(one["columns"]))) for one in found]
+        return [(one["schema"], one["name"], _described(one)) for one in found]
 
     def unending(self, for_s: float) -> int:
         """How many statements were cancelled so many seconds ago and go on: what computes without a look at
@@ -296,6 +297,14 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
+
+
+def _described(listed: dict[str, Any]) -> pa.Schema:
+    columns = arrow_columns(b64decode(listed["columns"]))
+    for at, (type_, comment) in enumerate(zip(listed["types"], listed["comments"], strict=True)):
+        named = columns.field(at).with_metadata({"type": type_, "comment": comment})
+        columns = columns.set(at, named)
+    return columns
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -89,11 +89,25 @@ def _tables(listed: Listed, user: str, asked: Any) -> pa.Table:
     rows = [
         {
             "catalog_name": CATALOG, "db_schema_name": schema, "table_name": name, "table_type": _TYPE,
-            "table_schema": framing.schema_bytes(shown),
+            "table_schema": framing.schema_bytes(_described(schema, name, shown)),
         }
         for schema, name, shown in found
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, _TABLES_WITH_COLUMNS if asked.include_schema else _TABLES)
+
+
+def _described(schema: str, name: str, shown: pa.Schema) -> pa.Schema:
+    """What drivers show of columns: for ADBC's the name of the type, for others also the comment."""
+    fields = []
+    for field in shown:
+        known = field.metadata or {}
+        of = {"CATALOG_NAME": CATALOG, "DB_SCHEMA_NAME": schema, "TABLE_NAME": name,
+              "TYPE_NAME": known.get(b"type", b""), "REMARKS": known.get(b"comment", b""),
+              "IS_READ_ONLY": "1", "IS_SEARCHABLE": "1", "IS_AUTO_INCREMENT": "0"}  # fmt: skip
+        if pa.types.is_decimal(field.type):
+            of |= {"PRECISION": str(field.type.precision), "SCALE": str(field.type.scale)}
+        fields.append(field.with_metadata({f"ARROW:FLIGHT:SQL:{key}": value for key, value in of.items()}))
+    return pa.schema(fields)
 
 
 def _table_types(listed: Listed, user: str, asked: Any) -> pa.Table:

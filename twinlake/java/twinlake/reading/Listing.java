@@ -52,12 +52,18 @@ public final class Listing {
     return JSON.writeValueAsString(new Listing(session).schemas(pattern));
   }
 
-  /** As JSON, the views that fit: `schema`, `name`, and its `columns` ({@link ArrowColumns}, in Base64). */
+  /**
+   * As JSON, the views that fit: `schema`, `name`, its `columns` ({@link ArrowColumns}, in Base64), and of each column Spark's
+   * name of its type and what the contract says of it, or "".
+   */
   public static String tables(SparkSession session, String schemaPattern, String tablePattern)
       throws JsonProcessingException {
     List<Map<String, Object>> found = new Listing(session).views(schemaPattern, tablePattern).stream()
         .map(view -> Map.<String, Object>of("schema", view.database(), "name", view.identifier().table(),
-            "columns", ArrowColumns.of(session, view.schema()))).toList(); // bytes are Base64 in JSON
+            "columns", ArrowColumns.of(session, view.schema()), // bytes are Base64 in JSON
+            "types", Arrays.stream(view.schema().fields()).map(one -> one.dataType().sql()).toList(),
+            "comments", Arrays.stream(view.schema().fields()).map(one -> one.getComment().getOrElse(() -> "")).toList()))
+        .toList();
     return JSON.writeValueAsString(found);
   }
 
