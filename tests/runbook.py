@@ -6,19 +6,19 @@ import re
 from pathlib import Path
 
 MODULES = (
-    "backup/archive", "backup/restore", "backup/take", "base/files",
-    "changelog/destination", "changelog/sender", "config/settings", "config/settings_file", "config/users",
-    "ingest/accept", "ingest/log_end", "ingest/source", "ingest/unreadable", "ingest/writers",
-    "lake/catalog/failing_record", "lake/catalog/maintained_version", "lake/catalog/plans",
-    "lake/catalog/release_log", "lake/delta/appender", "lake/delta/delta", "lake/delta/table_state",
-    "lake/formats", "lake/log/log", "lake/self_check", "lake/storage/damage", "lake/storage/fit",
-    "lake/storage/hdfs_store", "metrics/endpoint", "reading/client", "releases/analysed", "releases/promote",
+    "backup/archive", "backup/restore", "backup/take", "base/files", "changelog/destination",
+    "changelog/sender", "config/settings", "config/settings_file", "config/users", "ingest/accept",
+    "ingest/log_end", "ingest/source", "ingest/unreadable", "ingest/writers", "lake/catalog/failing_record",
+    "lake/catalog/maintained_version", "lake/catalog/plans", "lake/catalog/release_log",
+    "lake/delta/appender", "lake/delta/delta", "lake/delta/table_state", "lake/formats", "lake/log/log",
+    "lake/self_check", "lake/storage/damage", "lake/storage/fit", "lake/storage/hdfs_store",
+    "metrics/endpoint", "published/publisher", "reading/client", "releases/analysed", "releases/promote",
     "releases/stranded", "server/backups", "server/client", "server/jobs", "server/lease", "server/lock",
     "server/topic_watch", "services/airflow", "services/checks/airflow", "services/checks/finding",
     "services/checks/kafka", "services/checks/registry", "services/ports", "services/problems",
     "services/rotation", "services/sql", "services/supervise/control", "services/supervise/process",
-    "services/supervise/record", "spark/cluster", "spark/jvm", "spark/watch", "speed/advance", "speed/owner",
-    "speed/wait_progress", "topics/kafka", "topics/refusal", "topics/registry",
+    "services/supervise/record", "spark/cluster", "spark/jvm", "spark/watch", "speed/advance",
+    "speed/owner", "speed/wait_progress", "topics/kafka", "topics/refusal", "topics/registry",
 )  # fmt: skip
 """Those of `twinlake/` whose errors a running system meets."""
 
@@ -95,12 +95,15 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
     "it is over by itself within seconds": {
         "ingest/log_end": ("topic … was made again",),
         "ingest/writers": ("schema … of topic … became another while it was read",),
-        "lake/delta/appender": ("files of … were replaced while they were merged",),
+        "lake/delta/appender": (
+            "files of … were replaced while they were merged", "there is a table in … already",
+        ),
         "speed/owner": ("… is not open yet", "… is stalled"),
     },
     "it is about a definition or a schema, of which `twinlake check` says more": {
         "topics/registry": ("the registry refused the new schema of …",),
         "changelog/sender": ("table … is not live",),
+        "published/publisher": ("table … is not live",),
     },
     "it is the error of a file that its caller names": {
         "config/settings_file": ("… …",),

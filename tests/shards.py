@@ -35,7 +35,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "week": ("week",),
     "chaos": ("chaos",),
     "ingest": ("ingest",),
-    "changelog": ("changelog",),
+    "changelog": ("changelog", "published"),
     "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
     "releases": ("releases", "batch", "lineage"),

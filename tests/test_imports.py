@@ -26,7 +26,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("backup",),
     # the four never import each other: what one needs of another is handed in, or lies in the lake
     ("ingest", "speed", "batch", "reading"),
-    ("releases", "changelog", "lineage"),
+    ("releases", "changelog", "published", "lineage"),
     ("server",),
     ("setup",),
     ("services",),
@@ -49,6 +49,7 @@ ASKERS = {"definitions", "lake", "batch", "releases", "lineage", "unit_tests", "
 for _room in MAY_IMPORT.keys() - {"witness"} - ASKERS:
     MAY_IMPORT[_room].discard("witness")
 MAY_IMPORT["changelog"] -= {"ingest", "speed", "reading"}
+MAY_IMPORT["published"] -= {"ingest", "speed", "reading"}
 MAY_IMPORT["lineage"] = {"lineage", "base", "witness", "config", "topics", "kinds", "definitions", "lake"}
 MAY_IMPORT["setup"] = {"setup", "base", "config", "spark"}
 MAY_IMPORT["scaffold"] = {"scaffold", "face", "base", "config", "topics", "kinds", "definitions"}

@@ -13,11 +13,14 @@ SCHEMA_ID = 1
 NO_HEADERS = "cast(array() as array<struct<key string, value binary>>)"
 
 
-def write_batch(log: Log, records: int, beside: Mapping[str, str] = {}, **fields: str) -> delta.Commit:
+def write_batch(
+    log: Log, records: int, beside: Mapping[str, str] = {}, watermark: int | None = None, **fields: str
+) -> delta.Commit:
     """One more batch of so many orders; `fields` are SQL over `id`, the record's number in the batch, as
     are `beside`, the log's columns beside the event.
 
-    Offsets count on over the batches, all in partition 0; the watermark is the batch number.
+    Offsets count on over the batches, all in partition 0; the watermark is the batch number unless
+    one is given, in microseconds.
     """
     before = log.metadata() if delta.exists(log.path) else {}
     batch = int(before.get("batch", 0)) + 1
@@ -45,7 +48,7 @@ def write_batch(log: Log, records: int, beside: Mapping[str, str] = {}, **fields
     columns |= beside
     rows = log.spark.range(0, records, 1, 1).selectExpr(*(f"{columns[name]} AS {name}" for name in COLUMNS))
     told: dict[str, Any] = {
-        "kind": BATCH, "batch": batch, "records": records, "watermark": batch,
+        "kind": BATCH, "batch": batch, "records": records, "watermark": watermark or batch,
         "counts": {"valid": held + records, "invalid": 0, "duplicate": 0, "too_late": 0, "late": 0},
         "schemas": {str(SCHEMA_ID): list(known)},
         "clocks": {LOG_APPEND_TIME: batch, PROCESSING_TIME: (1769860802 + 60 * batch) * 1_000_000},

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -28,20 +29,26 @@ MOST_ROWS = 1_000_000
 
 @overload
 def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, ca_file: str | Path | None = None, spark: None = None,
+    table: str, *, key: Mapping[str, Any] | None = None, min_position: str | None = None,
+    min_offsets: str | None = None, wait_seconds: float | None = None, as_of: str | None = None,
+    columns: Iterable[str] | None = None, where: str | None = None, home: str | Path | None = None,
+    address: str | None = None, user: str | None = None, password: str | None = None,
+    ca_file: str | Path | None = None, spark: None = None,
 ) -> pa.Table: ...  # fmt: skip
 @overload
 def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, ca_file: str | Path | None = None, spark: SparkSession,
+    table: str, *, key: Mapping[str, Any] | None = None, min_position: str | None = None,
+    min_offsets: str | None = None, wait_seconds: float | None = None, as_of: str | None = None,
+    columns: Iterable[str] | None = None, where: str | None = None, home: str | Path | None = None,
+    address: str | None = None, user: str | None = None, password: str | None = None,
+    ca_file: str | Path | None = None, spark: SparkSession,
 ) -> DataFrame: ...  # fmt: skip
 def read(
-    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
-    home: str | Path | None = None, address: str | None = None, user: str | None = None,
-    password: str | None = None, ca_file: str | Path | None = None, spark: SparkSession | None = None,
+    table: str, *, key: Mapping[str, Any] | None = None, min_position: str | None = None,
+    min_offsets: str | None = None, wait_seconds: float | None = None, as_of: str | None = None,
+    columns: Iterable[str] | None = None, where: str | None = None, home: str | Path | None = None,
+    address: str | None = None, user: str | None = None, password: str | None = None,
+    ca_file: str | Path | None = None, spark: SparkSession | None = None,
 ) -> pa.Table | DataFrame:  # fmt: skip
     """A view of the live release; with `as_of` ("release:3", "position:orders=120", or a time such as
     "2026-01-31T12:00:00Z") the table as it was.
@@ -50,9 +57,23 @@ def read(
     services.json) with `user` and `password`, or $TWINLAKE_SQL_URL, _USER and _PASSWORD; else that of the
     data directory `home`, or $TWINLAKE_HOME. `ca_file` (or $TWINLAKE_SQL_CA_FILE) is PEM, who has signed the
     certificate of one on another machine, where no usual authority has. With `spark` the rows are a DataFrame
-    of that session. TwinlakeError says what is wrong, as with more than MOST_ROWS rows, why, and what to do.
+    of that session. With `key` (by key column its value, None for NULL; all of the key or a part) the rows
+    with it are looked up, in milliseconds; with `min_position` ("orders=120") or `min_offsets`
+    ("orders/0=1234", of records) once the table has passed them, waiting at most `wait_seconds`.
+    TwinlakeError says what is wrong, as with more than MOST_ROWS rows, why, and what to do.
     """
     services, waiting = _server(home, address, user, password, ca_file)
+    until = client.Until(min_position=min_position, min_offsets=min_offsets, wait_seconds=wait_seconds)
+    if key is not None:
+        if as_of is not None or where is not None:
+            remedy = "leave them out, or give `where` without `key`"
+            raise UsageError(f"{table} was not read", "`key` goes with neither `as_of` nor `where`", remedy)
+        given = {name: _as_text(value) for name, value in key.items()}
+        rows = client.look_up_arrow(services, table, given, until, waiting)
+        rows = rows if columns is None else rows.select(_named(columns))
+        return rows if spark is None else spark.createDataFrame(rows)
+    if until != client.AT_ONCE:
+        raise UsageError(f"{table} was not read", "only a look-up waits for a position", "give a `key`")
     sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
     if where is not None:
         sql += f" WHERE {quote.condition(where)}"
@@ -80,12 +101,23 @@ def _server(
 
 
 def _shown(columns: Iterable[str] | None) -> str:
-    if columns is None:
-        return "*"
+    return "*" if columns is None else quote.names(_named(columns))
+
+
+def _named(columns: Iterable[str]) -> list[str]:
     names = [columns] if isinstance(columns, str) else [*columns]  # a text is not the list of its letters
     if not names:
         raise UsageError("no column is named", "columns is empty", "leave it out for all of them")
-    return quote.names(names)
+    return names
+
+
+def _as_text(value: Any) -> str | None:
+    """A value of a key as a look-up takes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def metadata(found: pa.Table) -> dict[str, Any]:

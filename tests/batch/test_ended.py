@@ -18,7 +18,7 @@ from tests.releases.lake import START, Lake, order
 from tests.world import Killed
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import NotFoundError
+from twinlake.base.errors import ChangedTableError, NotFoundError
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
 from twinlake.batch.diff import changes
@@ -240,6 +240,26 @@ def test_a_longer_retention_is_a_release_that_shows_again_what_the_log_has(lake:
     take(lake, minutes(21, 22, begin=300))
     lake.do("rollback", reason="a test", approved_by="tester")
     assert set(starts(lake)) == set(range(11, 22))
+
+
+def test_a_version_that_cannot_be_read_keeps_no_other_of_its_table_from_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path)
+    try:
+        for retention in ("10 minutes", "12 minutes"):
+            lake.promote(lake.build({SALES.name: replace(ENDING, retention=retention)}))
+        take(lake, minutes(0, 21))
+        altered, other = opened(lake)  # in the order in which they are looked at
+        spark.sql(f"ALTER TABLE delta.`{altered.path}` ADD COLUMNS (more string)")
+
+        with pytest.raises(ChangedTableError, match="was altered"):
+            lake.do("expire", table=SALES.name)
+
+        starts = other.rows().select("window_start").distinct()
+        assert starts.count() in (11, 13), "those that are shown"
+    finally:
+        lake.stop()
 
 
 def test_another_engine_ends_them_too(lake: Lake) -> None:

@@ -65,10 +65,11 @@ class Answers:
         """Who has asked, by each client that was made."""
         self.cancelled: list[str] = []
         self.changelogs: list[dict[str, Any]] = []
+        self.published: list[dict[str, Any]] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/status":
-            return httpx.Response(200, json={"changelogs": self.changelogs})
+            return httpx.Response(200, json={"changelogs": self.changelogs, "published": self.published})
         place = request.url.path.split("/")[2:]
         if request.method == "POST" and not place:
             self.asked.append(json.loads(request.content))

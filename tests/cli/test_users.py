@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from twinlake.base.errors import FullDiskError, UnreachableError, UsageError
+from twinlake.base.errors import FullDiskError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.job import Asker
 from twinlake.cli.app import build_app
 from twinlake.config import users
@@ -132,3 +132,51 @@ def test_a_lake_server_that_refuses_is_heard_unless_somebody_has_to_go(
 
     assert isinstance(added.exception, FullDiskError) and "ben" not in users.load(file)
     assert removed.exit_code == 0 and "admin" not in users.load(file)
+
+
+def test_rights_are_given_noted_shown_and_taken_back(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[tuple[object, ...]] = []
+    monkeypatch.setattr(LakeClient, "user_changed", lambda self, *said: noted.append(said))
+    Services(api_url="http://127.0.0.1:1", api_token="t").save(file.parents[1] / "services.json")
+    password = run("add", "ben").stdout.strip()
+
+    done = run(
+        "rights", "ben", "--tables", "serve.sales_*", "--hide", "orders.amount", "--mask", "personal=hash",
+        "--rows", "orders: region = 'a'",
+    )  # fmt: skip
+
+    said = {
+        "tables": ["serve.sales_*"], "hidden": ["orders.amount"], "masks": {"personal": "hash"},
+        "rows": {"orders": "region = 'a'"},
+    }  # fmt: skip
+    assert done.exit_code == 0 and "was not tried" in done.output
+    assert json.loads(run("rights", "ben").stdout) == said and noted[-1] == ("ben", "rights", None, said)
+    assert {"name": "ben", "role": "analyst", "disabled": False, "rights": said} in json.loads(
+        run("list", "--json").stdout
+    )
+    assert "serve.sales_*" in run("list").stdout
+    assert run("disable", "ben").exit_code == 0 and users.admitted(file, "ben", password) is None
+    assert noted[-1][:2] == ("ben", "disable") and "disabled" in run("list").stdout
+    assert run("enable", "ben").exit_code == 0 and users.admitted(file, "ben", password)
+    assert run("rights", "ben", "--all").exit_code == 0 and json.loads(run("rights", "ben").stdout) == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rights", "ben", "--mask", "personal=sha1"),
+        ("rights", "ben", "--all", "--hide", "a.b"),
+        ("rights", "nobody"),
+        ("rights", "analyst", "--hide", "a.b"),
+        ("disable", "analyst"),
+        ("disable", "nobody"),
+    ],
+)
+def test_rights_that_cannot_be_change_nothing(run: Run, file: Path, words: tuple[str, ...]) -> None:
+    run("add", "ben")
+    before = file.read_text()
+
+    assert isinstance(run(*words).exception, TwinlakeError)
+    assert file.read_text() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import twinlake
-from tests.reading.conftest import PASSWORD, SqlServer
+from tests.reading.conftest import PASSWORD, SqlServer, connected
 from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.reading import client
@@ -110,6 +111,49 @@ def test_what_is_of_now_or_not_there_is_refused_as_of_a_moment(door: Door, sql: 
     answer = door.ask(sql, "release:1")
 
     assert answer.status_code == 400 and says in answer.text
+
+
+@pytest.mark.parametrize("by", ["SET", "address"])
+def test_over_jdbc_a_connection_reads_as_of_its_moment(door: Door, analyst_jvm: Any, by: str) -> None:
+    """Until it is set back; what is wrong with the moment is said."""
+    connect = connected(door.server, analyst_jvm)
+    moment = "position:orders=2" if by == "SET" else "release:1"
+    http = door.rows(
+        "SELECT region, sum(orders) AS n FROM sales_per_region GROUP BY region ORDER BY region", moment
+    )
+    ask = "SELECT region, sum(orders) FROM {} GROUP BY region ORDER BY region"
+    with closing(connect(more="" if by == "SET" else f"?twinlake.as_of={moment}")) as connection:
+
+        def rows(sql: str) -> list[list[str]]:
+            found, every = connection.createStatement().executeQuery(sql), []
+            while found.next():
+                every.append([found.getString(1), found.getString(2)])
+            return every
+
+        now = rows(ask.format("release_1.sales_per_region")) if by == "SET" else []
+        if by == "SET":
+            connection.createStatement().execute(f"SET twinlake.as_of = {moment}")
+        then = [[row["region"], str(row["n"])] for row in http]
+        for name in ("sales_per_region", "serve.sales_per_region", "Serve.SALES_PER_REGION s"):
+            assert rows(ask.format(name)) == then
+        assert rows("SELECT tableName, 1 FROM VALUES ('a') t(tableName)") == [["a", "1"]]
+        assert connection.createStatement().executeQuery("SHOW TABLES").next()
+        for sql, says in (
+            ("SELECT * FROM release_1.sales_per_region", "this one is of now"),
+            ("SELECT * FROM nothing", "cannot be found"),
+        ):
+            with pytest.raises(Exception, match=says):
+                rows(sql)
+        connection.createStatement().execute("CREATE TEMPORARY VIEW mine AS SELECT * FROM sales_per_region")
+        with pytest.raises(Exception, match=r"`serve`\.`mine` cannot be found"):
+            rows("SELECT * FROM mine")
+        connection.createStatement().execute("SET twinlake.as_of = release:7")
+        with pytest.raises(Exception, match="AS OF release:7 is refused"):
+            rows(ask.format("sales_per_region"))
+        connection.createStatement().execute("RESET twinlake.as_of")
+        if by == "SET":
+            assert now != then and rows(ask.format("sales_per_region")) == now
+            assert rows("SELECT region, 1 FROM mine LIMIT 1")
 
 
 def test_a_moment_that_is_none_is_refused_at_the_door(door: Door) -> None:

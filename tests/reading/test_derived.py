@@ -23,6 +23,7 @@ SHARES = Derived(
         WITH newest AS (SELECT count(*) AS customers FROM latest_order WHERE status IS NOT NULL)
         SELECT region, sum(orders) AS orders, max(newest.customers) AS customers, every(final) AS final
         FROM sales_per_region CROSS JOIN newest
+        WHERE (SELECT count(*) FROM latest_order) > 0 AND region IN (SELECT region FROM latest_order)
         GROUP BY region
     """,
 )  # fmt: skip

@@ -69,13 +69,14 @@ def test_what_goes_names_who_is_left_without_it() -> None:
     live = released(4, {one.table: one.name for one in before})
     plan = decide(
         live=live, proposals=[], versions=before, histories={}, created_at="now",
-        changelogs={"gone": "changes"}, remove=["gone", "silent"],
+        changelogs={"gone": "changes"}, published=["silent"], remove=["gone", "silent"],
     )  # fmt: skip
 
     lines = "\n".join(describe(plan))
     assert "queries of serve.gone fail from then on" in lines and "queries of serve.silent fail" in lines
     assert "its changelog to topic changes stands still from then on: end it with `twinlake" in lines
     assert lines.count("changelog to topic") == 1
+    assert lines.count("end it with `twinlake publish silent --stop`") == 1
 
 
 def test_a_change_costs_its_records_and_an_unchanged_table_nothing() -> None:

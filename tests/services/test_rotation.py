@@ -231,3 +231,49 @@ def test_without_servers_nobody_waits(home: Home) -> None:
 
     assert slept == [] and not any(one.answered for one in done)
     assert all(home.opens(name, secret) for name, secret in secrets_of(home.now).items())
+
+
+def test_who_is_disabled_keeps_nothing_else_from_being_rotated(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twinlake.services.rotation.ASKED_S", 0.2)
+    users.set_disabled(users_file(home.folders), "admin", True)
+    said: list[str] = []
+
+    home.rotation(say=said.append).run()
+
+    assert any("console_password is left as it is: admin is disabled" in one for one in said)
+    assert home.now.console_password == "person" and not home.opens("console_password", "person")
+    for name in set(NAMES) - {"console_password"}:
+        assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))
+
+
+def test_a_user_who_is_removed_meanwhile_leaves_no_old_secret_of_others_accepted(home: Home) -> None:
+    def remove(seconds: float) -> None:
+        users.remove(users_file(home.folders), "admin")
+
+    replace(home.rotation(), sleep=remove).run()
+
+    assert unfinished(home.folders) == []
+    for name in set(NAMES) - {"console_password"}:
+        assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))
+    assert not home.opens("console_password", home.now.console_password)
+
+
+def test_a_password_that_a_person_gets_meanwhile_is_the_one_that_holds(home: Home) -> None:
+    made: list[str] = []
+
+    def ask(services: Services, secret: str) -> tuple[bool, ...]:
+        found = home.opens("console_password", secret)
+        if not made:  # `twinlake users password admin`, beside it
+            made.append(users.new_password(users_file(home.folders), "admin"))
+            replace(home.now, console_password=made[0]).save(home.settings.services_file)
+        return (found,)
+
+    home.known["console_password"] = replace(home.known["console_password"], opens=ask)
+
+    home.rotation().run()
+
+    assert home.now.console_password == made[0] and home.opens("console_password", made[0])
+    for name in NAMES:
+        assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))

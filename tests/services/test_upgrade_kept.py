@@ -165,3 +165,18 @@ def test_who_started_the_services_is_written_down_and_asked_whether_it_still_is_
     assert not replace(starter.this(), python="/nowhere/python").is_there()
     (world.folders.run / "started.json").write_text("[")
     assert starter.load(world.folders) == Starter() and not Starter().is_there()
+
+
+def test_a_folder_of_the_lake_that_is_a_link_is_refused_first_for_nothing_of_it_would_be_kept(
+    world: World, tmp_path: Path
+) -> None:
+    tables, elsewhere = world.lakes.lake / "tables", tmp_path / "larger" / "tables"
+    elsewhere.parent.mkdir()
+    tables.rename(elsewhere)
+    tables.symlink_to(elsewhere)
+
+    with pytest.raises(UsageError, match="is a link") as refused:
+        world.upgrade.forward()
+
+    assert str(elsewhere) in refused.value.why and "backup" in refused.value.remedy
+    assert world.machine.does == [] and kept.kept_lakes(world.lakes) == []

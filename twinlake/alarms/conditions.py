@@ -18,7 +18,8 @@ from twinlake.topics.promises import NOTHING, Promise
 LEAST_FREE_BYTES = 1 << 30
 _CONDITION_OF = {
     "part": "service", "supervisor": "service", "topic": "stopped", "warning": "topic", "version": "stalled",
-    "certificate": "unequal", "witness": "unequal", "changelog": "stalled", "damage": "damaged",
+    "certificate": "unequal", "witness": "unequal", "changelog": "stalled", "published": "stalled",
+    "damage": "damaged",
     "spark": "service", "lake server": "service",
 }  # fmt: skip
 """Which kind of alarm a problem is that `twinlake status` names."""

@@ -24,7 +24,7 @@ LAKE = "lake"
 """What the lake is called in a backup, wherever it is."""
 FIRST = ("releases", "certificates", "topic_certificates", "audit", "runs")
 """Tables that name versions and batches."""
-REFERRING = ("plans", "changelogs")
+REFERRING = ("plans", "changelogs", "publications")
 """Folders of small files that do so, too."""
 LAST = ("contracts", "topics")
 """Folders of small files that logs refer to."""

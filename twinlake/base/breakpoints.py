@@ -31,6 +31,8 @@ class Point(StrEnum):
     AFTER_RELEASE = "after-release"
     BEFORE_CHANGES = "before-changes"
     AFTER_CHANGES = "after-changes"
+    BEFORE_PUBLISH = "before-publish"
+    AFTER_PUBLISH = "after-publish"
     UPGRADE_BEGUN = "upgrade-begun"
     UPGRADE_STOPPED = "upgrade-stopped"
     UPGRADE_KEEPING = "upgrade-keeping"

@@ -247,19 +247,19 @@ def _largest_share(moves: Iterable[tuple[Column, float | None]]) -> Column:
     return F.greatest(F.lit(0.0), F.lit(0.0), *shares)
 
 
-def changes(left: Side, right: Side, keys: Sequence[str]) -> DataFrame:
+def changes(left: Side, right: Side, keys: Sequence[str], carried: Collection[str] = ()) -> DataFrame:
     """Every differing row: `l` and `r` are the whole rows of both sides, NULL where a side lacks the key.
 
-    Rows of sides with other columns, or columns of other types, all differ.
+    Rows of sides with other columns, or columns of other types, all differ. What is `carried` are columns of
+    the left side that are not compared.
     """
     from pyspark.sql import functions as F
 
     joined = _joined(left.rows, right.rows, keys)
-    if left.types != right.types:
+    types = {name: type_ for name, type_ in left.types.items() if name not in carried}
+    if types != right.types:
         return joined
-    differs = (
-        ~_same(left, right, name, (type_, type_)) for name, type_ in left.types.items() if name not in keys
-    )
+    differs = (~_same(left, right, name, (type_, type_)) for name, type_ in types.items() if name not in keys)
     missing = F.col("l").isNull() | F.col("r").isNull()
     return joined.where(reduce(or_, differs, missing))
 

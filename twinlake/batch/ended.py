@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import Run
 from twinlake.batch.due import RETENTION
 from twinlake.batch.rebuild import closed_rows, files_within
@@ -40,12 +41,17 @@ class Ended:
 
 def expire_table(lake: OpenLake, table: str, run: Run, only_check: bool) -> list[Ended]:
     """Of each living version of the table whose definition says a retention; with `only_check` nothing is
-    deleted. Killed anywhere, it is as it was, or done."""
-    found = []
+    deleted. An error of one is raised once the others are done. Killed anywhere, it is as it was, or done."""
+    found, failed = list[Ended](), list[TwinlakeError]()
     for version in lake.versions.living():
         if version.table == table and version.definition.get("retention"):
             run.check_cancelled()
-            found.append(_expire(lake, version, run, only_check))
+            try:
+                found.append(_expire(lake, version, run, only_check))
+            except TwinlakeError as error:
+                failed.append(error)
+    if failed:
+        raise failed[0]
     return found
 
 

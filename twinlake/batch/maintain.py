@@ -178,7 +178,7 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
                     compacted.append(log.topic.name)
         for path in [*(feed.path for feed in feeds), *(log.path for log in logs)]:
             with _noting(lake, damages):
-                deleted += _cleaned(lake, path)
+                deleted += clean_table(lake, path)
         gone = tuple(str(version) for version in drop_retired(lake, table))
         if table is None:
             lake.plans.drop({release.plan for release in release_log.releases(lake.path) if release.plan})
@@ -190,8 +190,8 @@ def maintain(lake: OpenLake, table: str | None = None, run: Run | None = None) -
     return Maintained(commit_files_deleted=deleted, logs_compacted=tuple(compacted), versions_deleted=gone)
 
 
-def _cleaned(lake: OpenLake, path: Location) -> int:
-    """One table; how many commit files were deleted."""
+def clean_table(lake: OpenLake, path: Location) -> int:
+    """Delete what nobody needs any more of one Delta table; how many commit files that were."""
     now_s = lake.clock().timestamp()
     keep_s = max(KEEP_COMMITS_S, pinned_s(lake.runs.all(), now_s))
     if keep_s <= KEEP_FILES_HOURS * 3600:  # Delta knows only for so long what was replaced, and when

@@ -13,7 +13,7 @@ from twinlake.lake.catalog.maintained_version import LogView, Readable, as_compu
 from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def side(opened: Readable, pin: Pin) -> Side:
@@ -36,14 +36,28 @@ def only(side: Side, keys: DataFrame) -> Side:
     """The rows of a side that have one of these keys; NULL is one, too."""
     from pyspark.sql import functions as F
 
+    named, on = _same_keys(keys)
+    # with the hint Spark takes the join down below the grouping, so that no other group is merged
+    return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
+
+
+def without(rows: DataFrame, keys: DataFrame) -> DataFrame:
+    """The rows that have none of these keys, however many those are."""
+    named, on = _same_keys(keys)
+    return rows.join(named, on, "left_anti")
+
+
+def _same_keys(keys: DataFrame) -> tuple[DataFrame, Column]:
+    """The keys by names that no row has, and that a row has one of them."""
+    from pyspark.sql import functions as F
+
     named = keys.toDF(*(f"touched_{index}" for index in range(len(keys.columns))))
     on = reduce(
         and_,
         (F.col(quote.name(key)).eqNullSafe(F.col(name))
          for key, name in zip(keys.columns, named.columns, strict=True)),
     )  # fmt: skip
-    # with the hint Spark takes the join down below the grouping, so that no other group is merged
-    return Side(rows=side.rows.join(F.broadcast(named), on, "left_semi"), scales=side.scales)
+    return named, on
 
 
 def computed_at(opened: Readable, at: Pin) -> tuple[Readable, Pin]:

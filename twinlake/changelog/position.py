@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.base.errors import NotFoundError
-from twinlake.lake.catalog.version import Pin, Version
-
-Find = Callable[[str, str], Version]
-"""The living version of a table by name; NotFoundError."""
+from twinlake.lake.catalog.version import Find, Pin, pin_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +35,7 @@ class Position:
 
     def pinned(self, find: Find) -> Pin | None:
         """The pin, None where one of its versions is no longer living."""
-        try:
-            return _pin(self.table, self.pin, find)
-        except NotFoundError:
-            return None
+        return pin_of(self.table, self.pin, find)
 
     def to_bytes(self) -> bytes:
         return json.dumps(vars(self), sort_keys=True).encode()
@@ -55,16 +47,3 @@ class Position:
             return cls(**json.loads(data))
         except TypeError as error:
             raise ValueError(str(error)) from error
-
-
-def pin_json(pin: Pin) -> dict[str, Any]:
-    """A pin as plain data; its versions by name."""
-    return {
-        **vars(pin), "version": pin.version.name,
-        "reads": {table: pin_json(read) for table, read in pin.reads.items()},
-    }  # fmt: skip
-
-
-def _pin(table: str, data: Mapping[str, Any], find: Find) -> Pin:
-    reads = {name: _pin(name, read, find) for name, read in data["reads"].items()}
-    return Pin(**{**data, "version": find(table, data["version"]), "reads": reads})

@@ -21,12 +21,12 @@ from twinlake.base.waiting import holding
 from twinlake.changelog.changes import TOUCHED, content_of, find_changes, is_of_this_lake
 from twinlake.changelog.destination import Destination, Record
 from twinlake.changelog.form import Form, registered
-from twinlake.changelog.position import Position, pin_json
+from twinlake.changelog.position import Position
 from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.paused import Paused
-from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.catalog.version import Pin, Version, pin_json
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
 from twinlake.spark.session import cancel

@@ -18,10 +18,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "expire", "maintain"),
     "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
-    "query": ("query", "explain"), "quarantine": ("quarantine", "replay"), "changelog": ("changelog",),
+    "query": ("query", "explain"), "get": ("get",),
+    "quarantine": ("quarantine", "replay"), "changelog": ("changelog",), "publish": ("publish",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
-    "users": ("users",), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
+    "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
     "upgrade": ("upgrade",),
 }  # fmt: skip

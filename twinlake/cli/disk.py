@@ -22,6 +22,7 @@ from twinlake.services.upgrade.kept import Lakes, freed_bytes, kept_lakes
 
 KINDS = {
     "log": "logs of topics", "table": "versions of tables", "staged": "staged by jobs",
+    "published": "tables for other engines",
     "lake": "certificates and other small tables of the lake", "kafka": "Kafka", "registry": "the schema "
     "registry", "airflow": "Airflow", "sql": "the SQL server's scratch", "scratch": "Spark's scratch",
     "logs": "logs of services", "kept": "kept of before an upgrade", "history": "the history that the "

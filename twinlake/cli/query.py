@@ -15,6 +15,7 @@ from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting, ask, ask_each, ask_why
 from twinlake.reading.server_address import ELSEWHERE, named_server
+from twinlake.reading.wire import key_of
 from twinlake.services.supervise.record import check_sql_server_is_supervised
 
 AsOf = Annotated[
@@ -42,13 +43,13 @@ def query_command(
     """Run a query on the views of the live release, or on tables as they were."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
-    services, waiting = _server()
+    services, waiting = sql_server()
     if as_json:
         found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
     else:
         found = ask(services, sql, limit, as_of, waiting)
-        _show(found)
-    _tell_freshness(found)
+        show(found)
+    tell_freshness(found)
     if found_as_of := found.get("as_of"):
         _tell_moment(found_as_of)
     if found["truncated"]:
@@ -66,7 +67,7 @@ def explain_command(
 ) -> None:
     """Which records, of which partitions, offsets and batches, are behind one row of a table."""
     asked = key_of(key or [])
-    services, waiting = _server()
+    services, waiting = sql_server()
     found = ask_why(services, table, asked, as_of, waiting)
     if as_json:
         print_json(found)
@@ -84,7 +85,7 @@ def explain_command(
         show_rows(listed, [_record(decided)[-len(listed) :]])
     tell(f"the first {len(records)} of {sum(one['records'] for one in found['partitions']):,} records:")
     show_rows(listed, (_record(one)[-len(listed) :] for one in records))
-    _tell_freshness(found)
+    tell_freshness(found)
     _tell_moment(found)
 
 
@@ -94,7 +95,7 @@ def waiting_for_server() -> Waiting:
     return Waiting(_tell_wait, lambda: check_sql_server_is_supervised(settings))
 
 
-def _server() -> tuple[Services, Waiting]:
+def sql_server() -> tuple[Services, Waiting]:
     """The SQL server that variables name, else that of the data directory."""
     if named := named_server(os.environ):
         return named, Waiting(_tell_wait, remedy=ELSEWHERE)
@@ -116,14 +117,6 @@ def _print_rows(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> dict[st
     return head
 
 
-def key_of(given: list[str]) -> dict[str, str | None]:
-    """The key columns of a row, as they are given: `name=value`, or the name alone for NULL."""
-    parts = [one.partition("=") for one in given]
-    if len({name for name, _, _ in parts}) < len(parts):
-        raise UsageError("a key column is given twice", ", ".join(given), "give each of them once")
-    return {name: value if parted else None for name, parted, value in parts}
-
-
 def _partition(one: dict[str, Any]) -> list[str]:
     batches = f"{one['batches']:,} in {one['first_batch']}-{one['last_batch']}"
     offsets = f"{one['first_offset']}-{one['last_offset']}"
@@ -138,15 +131,17 @@ def _place(one: dict[str, Any]) -> str:
     return f"{one['partition']} of epoch {one['epoch']}" if one["epoch"] else str(one["partition"])
 
 
-def _show(found: dict[str, Any]) -> None:
+def show(found: dict[str, Any]) -> None:
+    """An answer's rows, how many there are, and of which release and position."""
     names = [column["name"] for column in found["columns"]]
     show_rows(names, ([_text(row[name]) for name in names] for row in found["rows"]))
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
-    tell(f"{count:,} row{'' if count == 1 else 's'}{released}")
+    position = "".join(f", {topic} batch {batch}" for topic, batch in found.get("position", {}).items())
+    tell(f"{count:,} row{'' if count == 1 else 's'}{released}{position}")
 
 
-def _tell_freshness(found: dict[str, Any]) -> None:
+def tell_freshness(found: dict[str, Any]) -> None:
     """Which tables do not keep up, or that nobody knows."""
     for one in found.get("stalled", ()):
         tell((f"{one['table']} is not up to date: {one['why']}", "yellow"))

@@ -9,10 +9,11 @@ from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
 from twinlake.cli.local_lake import log_files
 from twinlake.cli.output import say, tell
-from twinlake.cli.query import key_of, waiting_for_server
+from twinlake.cli.query import waiting_for_server
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 from twinlake.reading.client import ask_why
+from twinlake.reading.wire import key_of
 
 if TYPE_CHECKING:
     from twinlake.kinds.kind import Kind

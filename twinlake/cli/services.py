@@ -16,6 +16,7 @@ from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import Words, console, error_lines, load_settings, print_json, say, show_rows, tell
 from twinlake.cli.pause import show_paused
+from twinlake.cli.publish import show_published
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.problems import NOTHING, Problem, problems
@@ -260,6 +261,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if lake["changelogs"]:
         say("")
         show_changelogs(lake["changelogs"])
+    if published := lake.get("published"):
+        say("")
+        show_published(published)
     if lake["paused"]:
         say("")
         show_paused(lake["paused"])

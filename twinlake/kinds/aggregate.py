@@ -183,10 +183,13 @@ class Aggregate(Definition):
             return merged
         end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
         columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
-        final = final_sql(quote.name(START), self.window.length, (self._clock(self.window),), view_clock)
+        final = self._final(self.window, view_clock)
         ending = self.ending
         shown = f"\nWHERE {ending.is_shown_sql(view_clock.watermark(ending.clock))}" if ending else ""
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n){shown}"
+
+    def follows_watermark(self, view_clock: ViewClock) -> Mapping[str, str]:
+        return {FINAL: self._final(self.window, view_clock)} if self.window else {}
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         conditions = same_steps(self.keys)
@@ -210,6 +213,9 @@ class Aggregate(Definition):
     @property
     def clock(self) -> TableClock | None:
         return self._clock(self.window) if self.window else None
+
+    def _final(self, window: Tumbling | Hopping, view_clock: ViewClock) -> str:
+        return final_sql(quote.name(START), window.length, (self._clock(window),), view_clock)
 
     def _clock(self, window: Tumbling | Hopping) -> TableClock:
         return clock_of(self.inputs[0], self.columns[window.on])

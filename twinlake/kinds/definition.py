@@ -98,6 +98,10 @@ class Definition:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self
 
+    def follows_watermark(self, view_clock: Any) -> Mapping[str, str] | None:
+        """None; a kind that can compute what follows the watermark from the rest of a row says how."""
+        return None
+
     @property
     def additive(self) -> tuple[str, ...]:
         """Nothing: only of counts and sums a kind knows that they add up."""

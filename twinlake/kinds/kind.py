@@ -142,6 +142,10 @@ class Kind(Protocol):
     def timeless(self) -> tuple[str, ...]:
         """The columns that history alone decides: all but those that follow the watermark."""
 
+    def follows_watermark(self, view_clock: ViewClock) -> Mapping[str, str] | None:
+        """SQL over the view's own columns for each column that is not timeless, by name; None where they do
+        not tell it."""
+
     @property
     def additive(self) -> tuple[str, ...]:
         """Columns of numbers whose sum over rows of the view means something, as far as the kind can tell."""

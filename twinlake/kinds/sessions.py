@@ -154,8 +154,11 @@ class Sessions(Definition):
         islands = f"SELECT *, {island_sql(START, self.keys)} AS `{_ISLAND}`\nFROM (\n{begun}\n)"
         merged = f"SELECT {keys}, `{_ISLAND}`,\n  {shown}\nFROM (\n{islands}\n)\nGROUP BY {keys}, `{_ISLAND}`"
         columns = f"{keys}, `{_ISLAND}` AS `{START}`, {quote.names(tuple(values))}"
-        final = final_sql(f"`{END}`", gap, (self.clock,), view_clock, inclusive=True)
+        final = self.follows_watermark(view_clock)[FINAL]
         return f"SELECT {columns},\n  {final} AS `{FINAL}`\nFROM (\n{merged}\n)"
+
+    def follows_watermark(self, view_clock: ViewClock) -> Mapping[str, str]:
+        return {FINAL: final_sql(f"`{END}`", self._gap, (self.clock,), view_clock, inclusive=True)}
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         at = stepped(self.on)

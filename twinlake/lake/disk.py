@@ -15,7 +15,7 @@ from twinlake.base.location import Location
 from twinlake.lake.delta import delta
 from twinlake.lake.storage import store
 
-LOG, TABLE, STAGED, LAKE = "log", "table", "staged", "lake"
+LOG, TABLE, STAGED, PUBLISHED, LAKE = "log", "table", "staged", "published", "lake"
 REST = "the rest"
 """Folders that hold folders alone, and what nobody here has made."""
 
@@ -46,7 +46,9 @@ def owner(path: str, is_folder: bool) -> Owner:
         return Owner(TABLE, below[0], below[1].removesuffix(".json") if len(below) == 2 else below[1])
     if first == "staging" and below:
         return Owner(STAGED, below[0])
-    if first in ("", "logs", "tables", "staging") or (not below and not is_folder):
+    if first == PUBLISHED and below:
+        return Owner(PUBLISHED, below[0])
+    if first in ("", "logs", "tables", "staging", PUBLISHED) or (not below and not is_folder):
         return Owner(LAKE, REST)
     return Owner(LAKE, first)
 

@@ -167,6 +167,26 @@ class RunningChangelogs(Protocol):
         """Send no more; NotFoundError for a table that has none. Started again, it goes on from there."""
 
 
+class RunningPublications(Protocol):
+    """The tables that are published for other engines, each by a thread of its own."""
+
+    def start(self, lake: OpenLake, table: str, run: Run) -> dict[str, Any]:
+        """Publish the table from now on, over every restart; how it is. Twice changes nothing.
+
+        UsageError for a table with a column that other engines do not know, and for a lake that is not on a
+        disk.
+        """
+
+    def status(self) -> list[dict[str, Any]]:
+        """How each is that is on: its `table`, `folder`, `state` and more."""
+
+    def stop(self, table: str) -> dict[str, Any]:
+        """Publish no more; what is there stays. NotFoundError for a table that is not published."""
+
+    def clean_up(self, lake: OpenLake, table: str | None = None) -> int:
+        """Deletes what commits have replaced, of one table or of all; how many commit files went."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenLake:
     """The lake, open for writing in the one process that may."""
@@ -181,6 +201,7 @@ class OpenLake:
     plans: Plans
     runs: Runs
     changelogs: RunningChangelogs
+    publications: RunningPublications
     damages: Damages
     clock: Clock
     pauses: Pauses

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from twinlake.reading.flight.service import FlightServer
     from twinlake.reading.followed import Followed
+    from twinlake.reading.look_ups import LookUps
     from twinlake.reading.reader import Reader
 
 HOST = "127.0.0.1"
@@ -86,9 +87,12 @@ def main(arguments: list[str] | None = None) -> int:
     slots = share_slots(spark)
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
+    from twinlake.reading.admission import Admission
     from twinlake.reading.flight.service import FlightServer, FlightService
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
+    from twinlake.reading.look_ups import LookUps
+    from twinlake.reading.moments import Moments
     from twinlake.reading.past_tables import PastTables
     from twinlake.reading.query import build_app
     from twinlake.reading.reader import Reader
@@ -114,16 +118,19 @@ def main(arguments: list[str] | None = None) -> int:
     rights.start()
     jdbc = open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)
+    admission = Admission(given.password_file)
 
     def admits(user: str, password: str) -> users.User | None:
         rights.look()
         try:
-            return users.admitted(given.password_file, user, password)
+            return admission.admits(user, password)
         except UsageError as error:
             journal.error("nobody is let in", why=str(error))
             raise
 
     past = PastTables(spark, settings.lake)
+    moments = Moments(spark, past)
+    moments.start()
     reader = Reader(
         spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
     )
@@ -137,7 +144,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     watch = SparkWatch(spark, lost=lost)
     watch.begin()
-    threading.Thread(target=_warm, args=(reader, followed), name="warm-up", daemon=True).start()
+    look_ups = LookUps(spark, settings.lake, reader, followed, rights)
+    threading.Thread(target=_warm, args=(reader, look_ups, followed), name="warm-up", daemon=True).start()
     queries, process = metrics.Queries(), ProcessMetrics(SQL, lambda: spark, {"scratch": scratch})
 
     def is_ready() -> bool:
@@ -147,8 +155,8 @@ def main(arguments: list[str] | None = None) -> int:
     served = start_metrics(given, found)
     statements = Statements(followed, queries, running)
     app = build_app(
-        reader, followed, settings, admits, lambda: watch.error, running, statements, rights.sees_all,
-        given.name,
+        reader, followed, settings, admits, lambda: watch.error, queries, running, rights, look_ups,
+        statements, given.name,
     )  # fmt: skip
     service = FlightService(reader, statements, running, admits, limits.query_seconds)
     doors = _doors(given)
@@ -158,6 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
     served.stop()
     watch.stop()
     reports.stop()
+    moments.stop()
     rights.stop()
     follower.stop()
     return 0
@@ -260,7 +269,7 @@ def open_jdbc(spark: SparkSession) -> Any:
     return jvm.twinlake.reading.JdbcServer.start(spark._jsparkSession)
 
 
-def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
+def _warm(reader: Reader, look_ups: LookUps, followed: Callable[[], Followed]) -> None:
     """Every table is read once as soon as it is there: the first of all statements takes seconds. Views of
     logs are not: to find a first row in a quarantine or among what came late reads a whole log."""
     while followed().release is None:
@@ -268,6 +277,7 @@ def _warm(reader: Reader, followed: Callable[[], Followed]) -> None:
     for name in followed().tables[SERVE]:
         with suppress(TwinlakeError):  # whoever reads one that fails gets its error
             reader.read(f"SELECT * FROM serve.{quote.name(name)}", 1, threading.Event())
+            look_ups.prepare(name)
 
 
 def _doors(given: argparse.Namespace) -> TlsDoors | None:

@@ -11,8 +11,9 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
@@ -71,6 +72,19 @@ class Waiting:
 PATIENT = Waiting()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """What a look-up waits for: that the table has passed a position (`orders=120,payments=7`), and the
+    offsets of records (`orders/0=1234`)."""
+
+    min_position: str | None = None
+    min_offsets: str | None = None
+    wait_seconds: float | None = None
+
+
+AT_ONCE = Until()
+
+
 def ask(
     services: Services, sql: str, limit: int = 10_000, as_of: str | None = None, waiting: Waiting = PATIENT
 ) -> dict[str, Any]:
@@ -118,13 +132,44 @@ def ask_why(
     return _ask(services, "explain", asked, lambda answer: json.loads(b"".join(_bounded(answer))), waiting)
 
 
+def look_up(
+    services: Services, table: str, key: Mapping[str, str | None], until: Until = AT_ONCE,
+    waiting: Waiting = PATIENT,
+) -> dict[str, Any]:  # fmt: skip
+    """The rows with this key, all of it or some columns: columns, rows, release, position, stalled."""
+
+    def take(head: dict[str, Any], rows: Iterator[Row]) -> dict[str, Any]:
+        return {**head, "rows": [*rows]}
+
+    asked, path = _of_key(key, until), f"tables/{quote(table, safe='')}/rows"
+    return _ask(services, path, asked, _json(take, MOST_TEXT), waiting, method="GET")
+
+
+def look_up_arrow(
+    services: Services, table: str, key: Mapping[str, str | None], until: Until = AT_ONCE,
+    waiting: Waiting = PATIENT,
+) -> pa.Table:  # fmt: skip
+    """The same rows as Arrow; what is known of them is in the schema's metadata."""
+
+    def take(stream: pa.RecordBatchReader) -> pa.Table:
+        return stream.read_all()
+
+    asked, path = _of_key(key, until), f"tables/{quote(table, safe='')}/rows"
+    return _ask(services, path, asked, _arrow(take), waiting, wire.ARROW, "GET")
+
+
+def _of_key(key: Mapping[str, str | None], until: Until) -> dict[str, Any]:
+    given = [name if value is None else f"{name}={value}" for name, value in key.items()]
+    return {"key": given, **{name: value for name, value in asdict(until).items() if value is not None}}
+
+
 def _statement(sql: str, limit: int, as_of: str | None) -> dict[str, Any]:
     return {"sql": sql, "limit": limit, **({} if as_of is None else {"as_of": as_of})}
 
 
 def _ask(
     services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
-    waiting: Waiting, accepts: str = "application/json",
+    waiting: Waiting, accepts: str = "application/json", method: str = "POST",
 ) -> T:  # fmt: skip
     url = services.sql_url
     if not url:
@@ -132,10 +177,14 @@ def _ask(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
         )
     said: list[str] = []
+    answered: list[TimedOutError] = []
 
     def once() -> T:
         try:
-            return _sent(services, path, asked, take, accepts, waiting.remedy)
+            return _sent(services, path, asked, take, accepts, waiting.remedy, method)
+        except TimedOutError as error:  # the server's answer, of what it has waited for itself
+            answered.append(error)
+            raise
         except _AwayError as away:
             if not isinstance(away, _StartingError):
                 waiting.check()
@@ -149,6 +198,8 @@ def _ask(
         try:
             return wait_for_answer("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
         except TimedOutError as error:
+            if error in answered:
+                raise
             why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
             raise UnreachableError("the SQL server does not answer", why, waiting.remedy) from error
         except _LostError as error:
@@ -166,14 +217,15 @@ def _ask(
 
 def _sent(
     services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
-    accepts: str, remedy: str,
+    accepts: str, remedy: str, method: str,
 ) -> T:  # fmt: skip
+    given: dict[str, Any] = {"params" if method == "GET" else "json": asked}
     timeout = httpx.Timeout(services.query_seconds + MORE_S, connect=5)
     try:
         with httpx.stream(
-            "POST", f"{services.sql_url}/{path}", json=asked, auth=services.reader, timeout=timeout,
+            method, f"{services.sql_url}/{path}", auth=services.reader, timeout=timeout,
             headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
-            verify=trusted(services.sql_ca_file),
+            verify=trusted(services.sql_ca_file), **given,
         ) as answer:  # fmt: skip
             if not answer.is_success:
                 raise _refusal(answer, remedy)

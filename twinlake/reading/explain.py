@@ -15,6 +15,7 @@ from twinlake.kinds.windows import micros
 from twinlake.lake.log import topic_views
 from twinlake.lake.log.log_clock import moment_sql
 from twinlake.reading.past_tables import Behind, PastTables
+from twinlake.reading.wire import Key, text_of
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Question:
     as of a moment."""
 
     table: str
-    key: Mapping[str, str | None]
+    key: Key
     as_of: str | None = None
 
 
@@ -66,7 +67,7 @@ def explain(
     found = past.spark.sql(f"SELECT * FROM {rows} LIMIT 1").collect()
     if not found:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
-        raise NotFoundError(f"{asked.table} has no row with this key", _key_text(asked.key), remedy)
+        raise NotFoundError(f"{asked.table} has no row with this key", text_of(asked.key), remedy)
     partitions, records = _records(past.spark, behind)
     decided_by = shown.definition.decided_by
     decided = _decided(past.spark, behind[0], decided_by) if decided_by else None
@@ -80,18 +81,31 @@ def _condition(spark: SparkSession, asked: Question, keys: Mapping[str, str]) ->
     """That a row has the key."""
     if set(asked.key) != set(keys):
         columns = ", ".join(f"{name} ({type_})" for name, type_ in keys.items())
-        text = _key_text(asked.key)
+        text = text_of(asked.key)
         what = f"{text} is not a key of {asked.table}" if text else f"no key of {asked.table} is given"
         remedy = f"give {' '.join(f'--key {name}=...' for name in keys)}"
         raise UsageError(what, f"its key columns are {columns}", remedy)
-    values = {name: _value(name, asked.key[name], type_) for name, type_ in keys.items()}
-    given = {name: value for name, value in values.items() if asked.key[name] is not None}
+    return condition(spark, asked.key, keys)
+
+
+def moment_micros(text: str) -> int:
+    """The key of a time; UsageError for a text that is none."""
+    return micros(parse_moment(text) - EPOCH)
+
+
+def not_a_value(name: str, text: str | None, type_: str) -> UsageError:
+    return UsageError(f"{text!r} is not a value of {name}", f"its type is {type_}", "fix the value")
+
+
+def condition(spark: SparkSession, key: Key, types: Mapping[str, str]) -> str:
+    """That a row has the key, whose columns have these types; UsageError for a value that is none."""
+    values = {name: _value(name, text, types[name]) for name, text in key.items()}
+    given = {name: value for name, value in values.items() if key[name] is not None}
     columns = ", ".join(f"{value} AS {quote.name(name)}" for name, value in given.items())
     (cast,) = spark.sql(f"SELECT {columns or 'true'}").collect()
     for name in given:
         if cast[name] is None:
-            why = f"its type is {keys[name]}"
-            raise UsageError(f"{asked.key[name]!r} is not a value of {name}", why, "fix the value")
+            raise not_a_value(name, key[name], types[name])
     return " AND ".join(f"{quote.name(name)} <=> {value}" for name, value in values.items())
 
 
@@ -99,7 +113,7 @@ def _value(name: str, text: str | None, type_: str) -> str:
     if text is None:
         return f"CAST(NULL AS {type_})"
     if type_ == "timestamp":
-        return moment_sql(micros(parse_moment(text) - EPOCH))
+        return moment_sql(moment_micros(text))
     if type_.split("(")[0] not in _SIMPLE:
         raise UsageError(f"{name} cannot be given as text", f"it is {type_}", "ask for another table's row")
     return f"try_cast({quote.string(text)} AS {type_})"
@@ -141,7 +155,3 @@ def _id(unique: str | None) -> str:
 
 def _plain(row: Row) -> dict[str, Any]:
     return {name.removeprefix("_"): to_json(value) for name, value in row.asDict().items()}
-
-
-def _key_text(key: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name} is NULL" if value is None else f"{name}={value}" for name, value in key.items())

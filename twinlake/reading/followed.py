@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Looked:
+    """What look-ups need to know of a table of the live release."""
+
+    key: tuple[str, ...] = ()
+    """The columns of its key; none of one that is damaged."""
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Followed:
     """What readers have now; `error` is why the newest release could not be followed (it is tried again)."""
 
@@ -20,6 +29,8 @@ class Followed:
     error: str | None = None
     tables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By schema, `serve` and those of releases, the version of each table."""
+    looked_up: Mapping[str, Looked] = field(default_factory=dict)
+    """By table of `serve`."""
 
     def versions(self, named: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Table and version of each of these views (schema.name) that is one of a table."""

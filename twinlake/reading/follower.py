@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from twinlake.reading import views, watermarks
 from twinlake.reading.comments import Comments
 from twinlake.reading.followed import Followed
 from twinlake.reading.live import LiveTables
+from twinlake.reading.served import Served
 from twinlake.reading.views import View
 from twinlake.topics.topic import Topic
 
@@ -48,31 +49,6 @@ WATERMARK_S = 1.0
 TABLES_S = 1.0
 REFRESH_S = 30.0
 """So often every text is derived again: a log that met a new schema reads older records with its defaults."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Served:
-    """One version as the views need it: its SELECT, and by topic each place that holds a watermark.
-
-    A version that reads tables has a place for each of them: they may be at different positions of one topic.
-    """
-
-    version: Version
-    definition: Kind | None
-    """None where it is damaged."""
-    sql: str
-    states: str | None
-    """What follows FROM to read its states, None for a view kind."""
-    watermarks: Mapping[str, tuple[Location, ...]]
-    late: str | None
-    """The SELECT of what came late for its windows, where it has any."""
-    damage: DamagedError | None = None
-
-    @property
-    def shows_time(self) -> bool:
-        if self.definition is None:
-            return False
-        return bool(self.definition.reads) or self.definition.timeless != self.definition.output
 
 
 class Follower:
@@ -178,7 +154,10 @@ class Follower:
         current = history[-1]
         self._serve(current)
         self._tables[views.SERVE] = current.tables
-        self.followed = replace(self.followed, release=current.number, ready=True, tables={**self._tables})
+        self.followed = replace(
+            self.followed, release=current.number, ready=True, tables={**self._tables},
+            looked_up={table: self._version(table, name).looked for table, name in current.tables.items()},
+        )  # fmt: skip
         for release in reversed(history):
             if release.number not in self._fixed | self._gone:
                 self._fix(release)
@@ -290,12 +269,14 @@ class Follower:
             for topic, paths in one.watermarks.items() if one.shows_time else ():
                 name = (one.version.table, one.version.name)
                 try:
-                    view = watermarks.watermark_view(*name, topic, watermarks.least(map(watermark, paths)))
+                    values = watermarks.least(map(watermark, paths))
+                    view = watermarks.watermark_view(*name, topic, values)
                 except DamagedError:  # whoever reads the table gets this error
                     continue
                 present = self._present.get(view.key)
                 if present != view.sql:
                     self._execute(view.create() if present is None else view.alter())
+                    self._live.set_clocks(view.name, values)
                     self._present[view.key] = view.sql
 
     def refresh(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
 from twinlake.base.errors import ChangedTableError, DamagedError, TwinlakeError
 from twinlake.base.location import Location
+from twinlake.lake.delta import delta
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.delta.table_state import TableState
 
@@ -21,6 +23,7 @@ class LiveTables:
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._java = jvm.twinlake.reading.LiveTable
+        self._look_ups = jvm.twinlake.reading.LookUps
         self._java.register(spark._jsparkSession)
         self._open: set[Location] = set()
 
@@ -56,6 +59,10 @@ class LiveTables:
         if failed:
             raise failed
 
+    def set_clocks(self, view: str, values: Mapping[str, int | None]) -> None:
+        """What a view of watermarks says from now on, for plans that are kept."""
+        self._look_ups.clocks(view, json.dumps(values))
+
     def close(self, path: Location) -> None:
         self._open.discard(path)
         self._java.close(str(path))
@@ -69,7 +76,17 @@ class LiveTables:
                 raise damage from error
             raise
         state = TableState(path, appends=False)
-        self._java.begin(str(path), state.version, actions(state))
+        self._java.begin(str(path), state.version, f"{position(state)}\n{actions(state)}")
+
+
+def position(state: TableState) -> str:
+    """How far the table had come by then, as the commit says it that has brought it there."""
+    at, is_log = state.version, str(state.path).split("/")[-2:-1] == ["logs"]
+    while (found := delta.commit(state.path, at)) is not None:
+        if ("batch" if is_log else "watermark") in found.metadata:
+            return json.dumps({"commitInfo": {"userMetadata": json.dumps(found.metadata)}})
+        at -= 1
+    return ""
 
 
 def actions(state: TableState) -> str:

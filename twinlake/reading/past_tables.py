@@ -89,6 +89,10 @@ class PastTables:
         finally:
             self._java.bind(None)
 
+    def schema(self, as_of: str, sql: str) -> str:
+        """Where the views are that `sql` names, as they were; errors as of `bound`."""
+        return self._made(as_of, sql)[0]
+
     @contextmanager
     def texts(self, as_of: str | None, names: Collection[str]) -> Iterator[PastTexts]:
         """The texts of the tables, and of the topics' logs, whose views' names are among these (in lower

@@ -29,12 +29,14 @@ from twinlake.config.rights import ALL
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
-from twinlake.reading import as_of, wire
+from twinlake.reading import as_of, look_up_route, wire
 from twinlake.reading.explain import Question
 from twinlake.reading.followed import Followed
+from twinlake.reading.look_ups import LookUps
 from twinlake.reading.metrics import Queries
 from twinlake.reading.protection import Protection
 from twinlake.reading.reader import Reader
+from twinlake.reading.rights import Judge, Unlimited
 from twinlake.reading.running import Running, RunningStatements
 from twinlake.reading.turns import StartingError, Statements
 
@@ -43,8 +45,6 @@ LARGEST_LIMIT = 1_000_000
 LONGEST_SQL = 100_000
 LARGEST_BODY = 8 << 20
 
-SeesAll = Callable[..., bool]
-"""Of a user and any number of views."""
 BASIC = HTTPBasic(realm="Twinlake", auto_error=False)
 REPORT_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -131,26 +131,32 @@ def _hidden(what: str, views: str) -> UsageError:
     )  # fmt: skip
 
 
+def _starting(why: str) -> JSONResponse:
+    """Our clients ask again."""
+    return JSONResponse(StartingError(why).to_json(), 503, {"Retry-After": "1"})
+
+
 def build_app(
     reader: Reader,
     followed: Callable[[], Followed],
     settings: Settings,
     admits: Callable[[str, str], User | None],
     broken: Callable[[], TwinlakeError | None] = lambda: None,
+    queries: Queries | None = None,
     running: RunningStatements | None = None,
+    rights: Judge | None = None,
+    look_ups: LookUps | None = None,
     statements: Statements | None = None,
-    sees_all: SeesAll = lambda user, *views: True,
     name: str = "",
 ) -> FastAPI:
-    """Status, query, what runs, and the reports of plans; `admits` judges user and password for all but the
-    first.
+    """Status, query, look-ups, what runs, and the reports of plans; `admits` judges user and password for all
+    but the first.
 
-    `broken` says why the process is about to end, `running` knows the statements that have not ended,
-    `statements` computes them, `sees_all` says whether somebody sees views as they are; other machines call
-    it `name`.
+    `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
+    that have not, `statements` computes them, `rights` what somebody may see; other machines call it `name`.
     """
-    running = running or RunningStatements()
-    statements = statements or Statements(followed, Queries(), running)
+    queries, running, judge = queries or Queries(), running or RunningStatements(), rights or Unlimited()
+    statements = statements or Statements(followed, queries, running)
     longest_s = settings.values.limits.query_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -180,7 +186,7 @@ def build_app(
         try:
             return await statements.in_turn(request, request.state.user.name, text, answer)
         except StartingError as error:
-            return JSONResponse(error.to_json(), 503, {"Retry-After": "1"})  # our clients ask again
+            return _starting(error.why)
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
@@ -203,12 +209,18 @@ def build_app(
 
         def answer(one: Running) -> Response:
             def refuse_hidden(views: Sequence[str]) -> None:
-                if not sees_all(request.state.user, *views):
+                if not judge.sees_all(request.state.user, *views):
                     raise _hidden(f"{asked.table} cannot be explained to {one.user}", " and ".join(views))
 
             return JSONResponse(reader.explain(question, one.left, one.tag, refuse_hidden))
 
         return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
+
+    if look_ups is not None:
+        around = look_up_route.Around(
+            followed=followed, in_turn=in_turn, starting=_starting, queries=queries, longest_s=longest_s
+        )
+        look_up_route.add(app, look_ups, around)
 
     @app.get("/names")
     def names(request: Request) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Reader:
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
+        self._live = jvm.twinlake.reading.LiveTable
         self._default = jvm.twinlake.reading.DefaultSchema
         self._near = jvm.twinlake.reading.NearNames.of
         self._listing = jvm.twinlake.reading.Listing
@@ -74,11 +75,12 @@ class Reader:
 
     def answer(
         self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
-        tag: str | None = None, user: str = "", parameters: bytes = b"",
+        tag: str | None = None, user: str = "", parameters: bytes = b"", is_placed: bool = False,
     ) -> Answer:  # fmt: skip
         """At most `limit` rows, all where it is None, and what is known of them: the release, which of the
         tables do not keep up with their logs, for how long nobody has reported that, and with `as_of` (tables
-        are as they were then) which release, at which position, and what was computed from the log.
+        are as they were then) which release, at which position, and what was computed from the log; where it
+        `is_placed` the position of what is live, too.
 
         `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. It is by the
         rights of `user`, or of the server itself. `parameters` are values for the `?` of the statement, as an
@@ -90,13 +92,14 @@ class Reader:
             with self._bound(as_of, sql) as past:
                 frame = self._asked(sql, user, parameters)
                 release = past["as_of"]["release"] if past else self._release()
-                freshness = self._freshness([] if past else self._views.of(frame._jdf))
+                place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
+                freshness = self.freshness([] if past else self._views.of(frame._jdf))
                 first = frame if limit is None else frame.limit(limit + 1)
                 found = self._answers.of(first.toDF(*_unique(frame.columns)), limit)
-            found.known |= {"release": release, **freshness, **past}
+            found.known |= {"release": release, **place, **freshness, **past}
             return found
 
-        return self._in_words(lambda: self._in_time(left, read, tag), user)
+        return self.in_words(lambda: self._in_time(left, read, tag), user)
 
     def columns(
         self, sql: str, left: threading.Event, as_of: str | None = None, tag: str | None = None,
@@ -109,7 +112,7 @@ class Reader:
                 frame = self._asked(sql, user, parameters)
                 return bytes(self._columns(frame.toDF(*_unique(frame.columns))._jdf))
 
-        return arrow_columns(self._in_words(lambda: self._in_time(left, read, tag), user))
+        return arrow_columns(self.in_words(lambda: self._in_time(left, read, tag), user))
 
     def _asked(self, sql: str, user: str, parameters: bytes) -> DataFrame:
         from pyspark.sql import DataFrame
@@ -128,14 +131,14 @@ class Reader:
         """The same, its rows in memory: for few of them."""
         found = self.answer(sql, limit, left, as_of)
         try:
-            rows = self._in_words(lambda: [row for piece in found.rows() for row in piece])
+            rows = self.in_words(lambda: [row for piece in found.rows() for row in piece])
         finally:
             found.close()
         return {"columns": found.columns, "rows": rows, **found.facts}
 
     def json(self, answer: Answer) -> Iterator[bytes]:
         """An answer as JSON, in pieces; UsageError, at once, for what cannot be shown."""
-        return self._in_words(answer.json)
+        return self.in_words(answer.json)
 
     def explain(
         self, asked: Question, left: threading.Event, tag: str | None = None,
@@ -145,9 +148,9 @@ class Reader:
         if self._past is None:
             raise UsageError("the question was refused", "nobody reads tables as they were here")
         past = self._past
-        found = self._in_words(lambda: self._in_time(left, lambda: explain(past, asked, refuse_hidden), tag))
+        found = self.in_words(lambda: self._in_time(left, lambda: explain(past, asked, refuse_hidden), tag))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
-        return {**found, **self._freshness(views)}
+        return {**found, **self.freshness(views)}
 
     def _session(self, user: str) -> SparkSession:
         """Another one for each statement."""
@@ -186,13 +189,13 @@ class Reader:
         """For how long the lake server has not reported; None where it has lately."""
         return self._reports.missing() if self._reports else None
 
-    def _freshness(self, views: Iterable[str]) -> dict[str, Any]:
+    def freshness(self, views: Iterable[str]) -> dict[str, Any]:
         """What readers of these views should know of how fresh they are."""
         versions = self._followed().versions(views)
         stalled = self._reports.stalled(versions) if self._reports else []
         return {"stalled": stalled, "no_report": self.no_report()}
 
-    def _in_words(self, work: Callable[[], T], user: str = "") -> T:
+    def in_words(self, work: Callable[[], T], user: str = "") -> T:
         """The same, its errors in words for who has asked, by the rights of `user`."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -28,6 +28,26 @@ ENDED = (
 """What happened, why, what to do, for who has lost a right."""
 
 journal = structlog.get_logger(__name__)
+
+
+class Judge(Protocol):
+    """Says what somebody may see, beside the statements that the JVM judges itself."""
+
+    def sees_all(self, user: User, *views: str) -> bool:
+        """Whether this user sees every row and column of these views of `serve`, as they are."""
+
+    def may_read(self, user: User, view: str) -> bool:
+        """Whether this user may read anything of this view of `serve`."""
+
+
+class Unlimited:
+    """Everybody sees everything."""
+
+    def sees_all(self, user: User, *views: str) -> bool:
+        return True
+
+    def may_read(self, user: User, view: str) -> bool:
+        return True
 
 
 class RightsInForce:
@@ -53,6 +73,7 @@ class RightsInForce:
 
     def start(self) -> None:
         """Read once, then every second."""
+        self._look_at_classes()
         self.look()
         self._thread.start()
 
@@ -61,13 +82,14 @@ class RightsInForce:
         self._thread.join()
 
     def look(self) -> None:
-        """What the file and the lake say now is in force when this returns."""
+        """What the file says now is in force when this returns."""
         with self._looking:
-            self._look_at_classes()
             self._look_at_users()
 
+    def may_read(self, user: User, view: str) -> bool:
+        return user.rights == ALL or bool(self._rights.reads(user.name, view))
+
     def sees_all(self, user: User, *views: str) -> bool:
-        """Whether this user sees every row and column of these views of `serve`, as they are."""
         return user.rights == ALL or all(self._rights.seesAll(self._owner, user.name, one) for one in views)
 
     def _look_at_users(self) -> None:
@@ -98,6 +120,7 @@ class RightsInForce:
     def _run(self) -> None:
         while not self._ending.wait(LOOK_S):
             try:
+                self._look_at_classes()
                 self.look()
             except Exception:
                 journal.exception("the users' rights cannot be followed; it is tried again")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from twinlake.base.errors import UsageError
+
 HEADER = "x-twinlake-query"
 """Every request has it: a page of somebody else's that a browser shows cannot send it."""
 ARROW = "application/vnd.apache.arrow.stream"
@@ -10,3 +14,17 @@ METADATA = "twinlake"
 """The key of what is known of the rows, as JSON, in that metadata."""
 SLOW_S = 30.0
 """A client that takes no piece of its answer for so long is cut off."""
+Key = Mapping[str, str | None]
+"""By column its value, None for NULL."""
+
+
+def key_of(given: Iterable[str]) -> dict[str, str | None]:
+    """The key columns of rows, as they are given: `name=value`, or the name alone for NULL."""
+    parts = [one.partition("=") for one in given]
+    if len({name for name, _, _ in parts}) < len(parts):
+        raise UsageError("a key column is given twice", ", ".join(given), "give each of them once")
+    return {name: value if parted else None for name, parted, value in parts}
+
+
+def text_of(key: Key) -> str:
+    return ", ".join(f"{name} is NULL" if value is None else f"{name}={value}" for name, value in key.items())

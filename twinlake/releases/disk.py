@@ -24,7 +24,7 @@ from twinlake.lake.catalog.runs import Runs
 from twinlake.lake.catalog.version import Version, read_versions
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.kept_commits import KEEP_COMMITS_S
-from twinlake.lake.disk import LOG, STAGED, TABLE, Owner, entries, needed, owner, spare_files
+from twinlake.lake.disk import LOG, PUBLISHED, STAGED, TABLE, Owner, entries, needed, owner, spare_files
 from twinlake.releases.retire import retirable
 
 LIVE, KEPT, BUILT, UNUSED, RETIRED, LEFT = "live", "kept", "built", "unused", "retired", "left"
@@ -182,6 +182,8 @@ class _CleanUp:
         """Takes in one part of the lake."""
         if part.kind == LOG:
             self._table(part, self._lake / "logs" / part.name, f"logs/{part.name}/", files)
+        elif part.kind == PUBLISHED:
+            self._table(part, self._lake / PUBLISHED / part.name, f"{PUBLISHED}/{part.name}/", files)
         elif part.kind == STAGED:
             if part.name not in self._alive:
                 self._add(part, f"staged by job {part.name}", [(part.bytes, True)])
@@ -216,7 +218,10 @@ class _CleanUp:
             for name in old_commits(place, self._now_s, self._keep_s(KEEP_COMMITS_S))
         }
         commits = [(one.bytes, True) for one in inside if one.path in old]
-        self._add(part, f"{part.name} {part.version}".strip(), found + commits)
+        about = (
+            f"{PUBLISHED} {part.name}" if part.kind == PUBLISHED else f"{part.name} {part.version}".strip()
+        )
+        self._add(part, about, found + commits)
 
     def _keep_s(self, seconds: float) -> float:
         return max(seconds, self._pinned_s)

@@ -63,12 +63,14 @@ def decide(
     stays: Mapping[str, tuple[str, ...]] = NONE_STAY,
     remove: Collection[str] = (),
     changelogs: Mapping[str, str] = NO_CHANGELOGS,
+    published: Collection[str] = (),
 ) -> Plan:
     """The plan that makes the proposals live. A living version with the same fingerprint is reused.
 
     `lost` says by table and name why a version that is none of `versions` can never go on; `stays` why the
     proposal of a table is not its definition as it is written, or why there is none; `remove` names live
-    tables that go; `changelogs` the topic of each table that has one.
+    tables that go; `changelogs` the topic of each table that has one, `published` those
+    that other engines read in a folder.
 
     A proposal stands after those that it reads, and so do their changes.
     """
@@ -86,7 +88,7 @@ def decide(
         changes.append(Change(table=table, action="left out", fingerprint=None, why=stays[table]))
     for table, blue in live_tables.items():
         if table in remove:
-            why = ("it is to be removed", *_without(table, changelogs.get(table)))
+            why = ("it is to be removed", *_without(table, changelogs.get(table), table in published))
             changes.append(Change(table=table, action="removed", fingerprint=None, blue=blue, why=why))
         elif table not in proposed:  # this Twinlake does not understand the definition that it is live with
             why = stays.get(table, ("no definition of it was found",))
@@ -145,13 +147,18 @@ def _change(
     )
 
 
-def _without(table: str, changelog: str | None) -> Iterator[str]:
+def _without(table: str, changelog: str | None, is_published: bool) -> Iterator[str]:
     """What a table's readers meet once it is gone."""
     yield f"queries of serve.{table} fail from then on; to keep the name, make it a view of another table"
     if changelog:
         yield (
             f"its changelog to topic {changelog} stands still from then on:"
             f" end it with `twinlake changelog {table} --stop`"
+        )
+    if is_published:
+        yield (
+            "what is published of it for other engines stays as it is from then on:"
+            f" end it with `twinlake publish {table} --stop`"
         )
 
 

@@ -80,6 +80,7 @@ def propose(
         stays=chosen.stays,
         remove=remove,
         changelogs={one["table"]: one["topic"] for one in lake.changelogs.status()},
+        published=[one["table"] for one in lake.publications.status()],
     )
     lake.plans.save(plan)
     return plan

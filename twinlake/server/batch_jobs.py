@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import field_validator
 
 from twinlake.base.errors import BusyError, NotFoundError, UsageError
@@ -46,7 +48,9 @@ def do_verify(lake: OpenLake, params: VerifyParams, run: Run) -> Certified | Fai
 
 
 def do_maintain(lake: OpenLake, params: MaintainParams, run: Run) -> Maintained:
-    return maintain(lake, params.table, run)
+    done = maintain(lake, params.table, run)
+    gone = lake.publications.clean_up(lake, params.table)
+    return replace(done, commit_files_deleted=done.commit_files_deleted + gone)
 
 
 def do_expire(lake: OpenLake, params: ExpireParams, run: Run) -> Expiry:

@@ -155,6 +155,18 @@ class ChangelogParams(Params):
         return self
 
 
+class PublishParams(Params):
+    """Keep a live table as a plain Delta table for other engines from now on, or no more.
+
+    It is in `<lake>/published/<table>`: whoever can read that folder reads every row and column.
+    """
+
+    table: Name = Field(description="the live table")
+    stop: bool = Field(
+        default=False, description="publish no more; what is there stays, and a new start goes on from it"
+    )
+
+
 class PauseParams(Params):
     """Have a topic, a table or a changelog stand still until `twinlake resume`, over every restart.
 

@@ -41,6 +41,7 @@ from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
 from twinlake.lineage.lineage import of_lake
 from twinlake.metrics.scrape import Collector, Group
+from twinlake.published.publications import Publications
 from twinlake.releases.decide import CHANGES_WHAT_WAITS, Approval
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
@@ -54,6 +55,7 @@ from twinlake.server.spark_progress import watched
 from twinlake.server.status import (
     TopicIngest,
     broken_status,
+    certificates_status,
     moment,
     state_of,
     tables_status,
@@ -109,6 +111,7 @@ class LakeServer:
         self._runs = Runs(settings.lake)
         self.audit = AuditLog(settings.lake)
         self._changelogs = Changelogs(settings.lake, self.lake_id)
+        self._publications = Publications(settings.lake, self.lake_id)
         self.pauses = Pauses(settings.lake)
         patience_s = settings.values.limits.job_minutes_without_progress * 60
         self._lineage = of_lake(settings, self.lake_id, lambda: self.lake.topics.active())
@@ -196,8 +199,8 @@ class LakeServer:
                 lambda log: self._ingest(log, versions), versions, self.pauses,
             ),
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
-            changelogs=self._changelogs, damages=self._damages, clock=self._clock,
-            pauses=self.pauses,
+            changelogs=self._changelogs, publications=self._publications, damages=self._damages,
+            clock=self._clock, pauses=self.pauses,
         )  # fmt: skip
         for name, ingest in self.ingests.items():
             if not self.pauses.of("topic", name):
@@ -207,6 +210,7 @@ class LakeServer:
         self.jobs.start()
         self._approval.look(self._lake)
         self._changelogs.begin(self._lake)
+        self._publications.begin(self._lake)
         self._backups.start()
         self._publisher.start()
         self._housekeeping.start()
@@ -222,6 +226,7 @@ class LakeServer:
             self._watch.stop()
         self.jobs.stop()
         self._changelogs.end()
+        self._publications.end()
         for name, ingest in self.ingests.copy().items():
             try:
                 ingest.stop()
@@ -252,9 +257,10 @@ class LakeServer:
             "versions": [{**asdict(one), "watermark": moment(one.watermark)} for one in health],
             "release": found.to_json() if found else None,
             "tables": tables_status(self.settings.lake, found) if found else [],
-            "certificates": self._newest_certificates(found) if found else [],
+            "certificates": certificates_status(self._certificates, found) if found else [],
             "topic_certificates": [one.summary() for one in self._certificates.topics.all()],
             "changelogs": self._changelogs.status(),
+            "published": self._publications.status(),
             "paused": [one.to_json() for one in self.pauses.all()],
             "spark": self._executors.status() if self._executors else None,
             "damaged": [error.to_json() for error in self._damages.all()],
@@ -301,11 +307,6 @@ class LakeServer:
         except DamagedError as error:
             self._damages.note(error)
             return None
-
-    def _newest_certificates(self, live: Release) -> list[dict[str, Any]]:
-        """Of each live table that has one. What versions say that nobody reads is no news here."""
-        newest = (self._certificates.newest(*version) for version in live.tables.items())
-        return [made.summary() for made in newest if made]
 
     def _topic_status(self, name: str, ingest: TopicIngest) -> dict[str, Any]:
         damage = self._damage_of(name)
@@ -366,7 +367,7 @@ class LakeServer:
             self._contract_facts.look(self.lake, self._live)
             if time.monotonic() - looked_at >= FILES_EVERY_S:
                 looked_at = time.monotonic()
-                _try(self._look_at_files, "the lake's files were not looked at")
+                _try(lambda: self.lake.damages.look(self.lake.tables()), "the files were not looked at")
             if time.monotonic() - maintained_at >= MAINTAIN_EVERY_S:
                 maintained_at = time.monotonic()
                 _try(self._maintain, "the clean-up failed; the next one is in an hour")
@@ -383,12 +384,10 @@ class LakeServer:
             self._lags[name] = watch.lag_s = None
             journal.warning("the lag is unknown", topic=name, why=str(error))
 
-    def _look_at_files(self) -> None:
-        self.lake.damages.look(self.lake.tables())
-
     def _maintain(self) -> None:
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         journal.info("maintained", **maintain(self.lake).to_json())
+        self._publications.clean_up(self.lake)
 
 
 def _try(do: Callable[[], Any], failed: str) -> None:

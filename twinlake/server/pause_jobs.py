@@ -1,4 +1,5 @@
-"""The kinds of jobs that pause and resume a topic, table or changelog, and turn a changelog on and off."""
+"""The kinds of jobs that pause and resume a topic, table or changelog, and turn on and off what follows a
+table: its changelog, and what other engines read of it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
-from twinlake.server.job_models import ChangelogParams, PauseParams, ResumeParams
+from twinlake.server.job_models import ChangelogParams, PauseParams, PublishParams, ResumeParams
 from twinlake.server.jobs import JobKind
 
 INGEST_WAIT_S = 300.0
@@ -163,7 +164,7 @@ def _stored(lake: OpenLake) -> list[Version]:
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A changelog as `/status` shows it."""
+    """A changelog, or a published table, as `/status` shows it."""
 
     status: dict[str, Any]
 
@@ -177,8 +178,15 @@ def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
     return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
 
 
+def do_publish(lake: OpenLake, params: PublishParams, run: Run) -> Changed:
+    if params.stop:
+        return Changed(status=lake.publications.stop(params.table))
+    return Changed(status=lake.publications.start(lake, params.table, run))
+
+
 KINDS = {
     "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
     "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
     "changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True),
+    "publish": JobKind(params=PublishParams, handler=do_publish, urgent=True),
 }

@@ -13,6 +13,7 @@ from twinlake.ingest.ingest import STOPPED
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import grid_of, is_stored
+from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.version import load, version_file
@@ -94,6 +95,12 @@ def broken_status(name: str, error: TwinlakeError, paused: Paused | None) -> dic
         "name": name, "state": STOPPED, "error": error.to_json(), "ends": {}, "counts": {}, "unreadable": [],
         "deleted": None, "warnings": [], "paused": paused.to_json() if paused else None, **unknown,
     }  # fmt: skip
+
+
+def certificates_status(certificates: Certificates, live: Release) -> list[dict[str, Any]]:
+    """The newest of each live table that has one. What versions say that nobody reads is no news here."""
+    newest = (certificates.newest(*version) for version in live.tables.items())
+    return [made.summary() for made in newest if made]
 
 
 def tables_status(lake: Location, live: Release) -> list[dict[str, Any]]:

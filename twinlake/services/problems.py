@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from twinlake.base.errors import DifferenceError, TwinlakeError
 
 NOTHING: Mapping[str, Any] = {
-    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "spark": None,
-    "damaged": [], "paused": [],
+    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "published": [],
+    "spark": None, "damaged": [], "paused": [],
 }  # fmt: skip
 """What a lake server says that does not answer."""
 
@@ -60,6 +60,12 @@ def problems(
         Problem("changelog", one["table"], f"changelog of {one['table']}", one["error"])
         for one in lake["changelogs"]
         if one["error"]
+    ]
+    stalled = {one.about for one in found if one.kind == "version"}
+    found += [
+        Problem("published", one["table"], f"published {one['table']}", one["error"])
+        for one in lake.get("published", ())
+        if one["error"] and not (one["state"] == "stalled" and one["table"] in stalled)
     ]
     known = {error.get("file") for *_, error in found}
     damaged = [error for error in lake["damaged"] if error["file"] not in known]

@@ -72,8 +72,12 @@ def _user(name: str, of: Callable[[Services], str]) -> Secret:
         users.keep_only(users_file(folders_of(settings)), of(settings.services()), password)
 
     def why_not(settings: Settings) -> str:
-        services, known = settings.services(), users.load(users_file(folders_of(settings)))
-        return "" if of(services) in known else f"there is no user {of(services)} any more"
+        user, known = of(settings.services()), users.load(users_file(folders_of(settings)))
+        if user not in known:
+            return f"there is no user {user} any more"
+        if known[user].disabled:  # no password lets them in: no server could be asked for the new one
+            return f"{user} is disabled; `twinlake users password {user}` makes another one"
+        return ""
 
     def opens(services: Services, password: str) -> tuple[bool, ...]:
         return _lets_in(f"{services.sql_url}/queries", (of(services), password))

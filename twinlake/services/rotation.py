@@ -12,10 +12,11 @@ import json
 import secrets as randomness
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from twinlake.base.errors import TimedOutError, TwinlakeError, UsageError
+from twinlake.base.errors import NotFoundError, TimedOutError, TwinlakeError, UsageError
 from twinlake.base.files import SECRET, alone, replace_file
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services, Settings
@@ -115,7 +116,8 @@ class Rotation:
             if opens is False:
                 with alone(self.folders.secrets_lock):
                     for each in chosen:
-                        each.keep_only(self.settings, old[each.name])
+                        with suppress(NotFoundError):
+                            each.keep_only(self.settings, old[each.name])
                 self.folders.rotation.unlink(missing_ok=True)
                 raise TwinlakeError(
                     f"{one.name} was not rotated, nor was any other",
@@ -127,10 +129,13 @@ class Rotation:
 
     def _switch(self, chosen: Sequence[Secret], old: Mapping[str, str], new: Mapping[str, str]) -> None:
         with alone(self.folders.secrets_lock):
-            for one in chosen:  # once more: a supervisor that has started a part meanwhile wrote hashes again
+            services = self.settings.services()
+            # one that somebody was given meanwhile, by `twinlake users password`, is the newer one
+            mine = [one for one in chosen if one.of(services) == old[one.name]]
+            for one in mine:  # once more: a supervisor that has started a part meanwhile wrote hashes again
                 one.accept(self.settings, old[one.name], new[one.name])
             services = self.settings.services()
-            for one in chosen:
+            for one in mine:
                 services = one.put(services, new[one.name])
             services.save(self.settings.services_file)
 
@@ -138,7 +143,8 @@ class Rotation:
         with alone(self.folders.secrets_lock):
             services = self.settings.services()
             for one in chosen:
-                one.keep_only(self.settings, one.of(services))
+                with suppress(NotFoundError):  # a user who was removed meanwhile: nothing of them lets in
+                    one.keep_only(self.settings, one.of(services))
             self.folders.rotation.unlink(missing_ok=True)
 
     def _refused(self, one: Secret, old: str, began: float) -> float:

@@ -24,8 +24,7 @@ from twinlake.services.supervise.process import in_session
 pytestmark = pytest.mark.services
 OPEN = {"broker", "controller", "registry", "registry_management"}
 """The exceptions, each with its reason in docs/security.md."""
-ONLY_LOCKED = {"broker_admin"}
-ONLY_FOR_OTHER_MACHINES = {"sql_tls", "jdbc_tls", "flight_tls"}
+ONLY_BY_SETTING = {"broker_admin", "sql_tls", "jdbc_tls", "flight_tls"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ def documented() -> dict[str, str]:
     chapter = re.search(r"\n## Every socket\n(.*?)\n## ", page, re.DOTALL)
     assert chapter
     rows = [line.split("|")[1:-1] for line in chapter[1].splitlines() if line.startswith("|")]
-    return {name.strip(" `"): row[2].strip() for row in rows[2:] for name in row[0].split(",")}
+    return {row[0].strip(" `"): row[2].strip() for row in rows[2:]}
 
 
 def test_every_socket_is_in_the_docs_and_refuses_another_user_who_holds_no_secret(
@@ -109,7 +108,7 @@ def test_every_socket_is_in_the_docs_and_refuses_another_user_who_holds_no_secre
     heard = [(one.port, name, answer) for (one, name, _), answer in zip(asked, answers, strict=True)]
     assert unknown == [], heard
     found = {one.name or next(iter(refused[one.port])) for one in listeners}
-    assert found == set(documented()) - ONLY_LOCKED - ONLY_FOR_OTHER_MACHINES
+    assert found == set(documented()) - ONLY_BY_SETTING
 
 
 def test_who_may_pass_without_a_secret_is_said_and_why(listeners: list[Listener]) -> None:

@@ -35,8 +35,8 @@ SCHEMA = pa.schema(
 )
 FOLDER = "audit"
 ACTS = frozenset(
-    {"accept", "backup", "build", "changelog", "expire", "pause", "plan", "promote", "rebuild", "reject",
-     "reload", "replay", "resume", "retire", "rollback", "verify"}
+    {"accept", "backup", "build", "changelog", "expire", "pause", "plan", "promote", "publish", "rebuild",
+     "reject", "reload", "replay", "resume", "retire", "rollback", "verify"}
 )  # fmt: skip
 """The kinds of jobs that are acts of somebody; others only look, or clean up."""
 ROUTINE, LOOKS = "due", "check"

@@ -40,9 +40,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 6 hours",
     "delta.enableDeletionVectors": "false",
 }
-_PRUNING = (
-    "string", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
-)  # fmt: skip
+_PRUNING = frozenset("string tinyint smallint int bigint float double decimal date timestamp".split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,7 +353,7 @@ def open_version(
         return made
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())
-    pruning = _pruning(schema, definition.state_keys)
+    pruning = pruning_columns(schema, definition.state_keys)
     delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
     try:
         appender = Appender(path, [(key,) for key in pruning])
@@ -390,7 +388,8 @@ def _types(schema: StructType) -> dict[str, str]:
     return {column.name: column.dataType.simpleString() for column in schema}
 
 
-def _pruning(schema: StructType, keys: Iterable[str]) -> list[str]:
+def pruning_columns(schema: StructType, keys: Iterable[str]) -> list[str]:
+    """Those of the keys by whose least and greatest values files are left out."""
     return [key for key in keys if schema[key].dataType.simpleString().split("(")[0] in _PRUNING]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from twinlake.base.errors import DamagedError
+from twinlake.base.errors import DamagedError, NotFoundError
 from twinlake.base.location import Location
 from twinlake.definitions.fingerprint import FORMULA
 from twinlake.lake.storage import store
@@ -89,6 +89,10 @@ class Pin:
     """By table, the pins of what it reads: all at one position."""
 
 
+Find = Callable[[str, str], Version]
+"""The living version of a table by name; NotFoundError."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Health:
     """What `twinlake status` shows of a version; answered from memory. A view kind has no lag and no step."""
@@ -107,6 +111,27 @@ class Health:
     error: dict[str, str] | None = None
     paused: dict[str, Any] | None = None
     """It, or what it reads, stands still because somebody said so: it counts as stalled."""
+
+
+def pin_json(pin: Pin) -> dict[str, Any]:
+    """A pin as plain data; its versions by name."""
+    return {
+        **vars(pin), "version": pin.version.name,
+        "reads": {table: pin_json(read) for table, read in pin.reads.items()},
+    }  # fmt: skip
+
+
+def pin_of(table: str, data: Mapping[str, Any], find: Find) -> Pin | None:
+    """The pin that `pin_json` gave; None where one of its versions is no longer living."""
+    try:
+        return _pin(table, data, find)
+    except NotFoundError:
+        return None
+
+
+def _pin(table: str, data: Mapping[str, Any], find: Find) -> Pin:
+    reads = {name: _pin(name, read, find) for name, read in data["reads"].items()}
+    return Pin(**{**data, "version": find(table, data["version"]), "reads": reads})
 
 
 def version_file(lake: Location, table: str, name: str) -> Location:

@@ -85,10 +85,12 @@ class Appender:
         with store.telling_of_no_room(self.path):
             return [data_file.write(rows, self.path, partition, self._statistics)]
 
-    def adopt(self, files: Iterable[Location], partition: Mapping[str, str] = {}) -> list[Added]:
+    def adopt(
+        self, files: Iterable[Location], partition: Mapping[str, str] = {}, prefix: str = data_file.PART
+    ) -> list[Added]:
         """The same for whole data files in the lake, written by somebody else: those stay."""
         with store.telling_of_no_room(self.path):
-            return [data_file.adopt(file, self.path, partition, self._statistics) for file in files]
+            return [data_file.adopt(file, self.path, partition, self._statistics, prefix) for file in files]
 
     def commit(
         self,
@@ -98,10 +100,14 @@ class Appender:
         metadata: Mapping[str, Any],
         removed: Collection[str] = (),
         same: bool = True,
+        marks: Mapping[str, int] = {},
+        columns: StructType | None = None,
     ) -> Commit:
         """One commit of these files, once, instead of the live files `removed`, if there are such: they
         say the `same`, so that nobody sees a change, or other things.
 
+        `marks` are transactions of other apps that tell readers something, of whatever number; `columns`
+        those that the table has from now on, where they are others.
         SilentSkipError for a transaction that is not the last one + 1, ChangedTableError when somebody has
         altered the table since it was opened, BusyError when a file to be removed is live no more,
         FullDiskError where there is no room.
@@ -112,17 +118,23 @@ class Appender:
                 self._forward()
                 self._refuse(app_id, txn_version)
                 self._refuse_gone(removed)
-                actions = self._actions(added, removed, app_id, txn_version, metadata, bool(removed) and same)
+                known = {app_id: txn_version, **marks}
+                actions = self._actions(added, removed, known, metadata, bool(removed) and same)
+                if columns is not None:
+                    schema = {"schemaString": columns.json()}
+                    actions.insert(1, {"metaData": {**self._state.metadata, **schema}})
                 version = self._state.version + 1
                 if store.put_if_absent(delta.commit_file(self._state.folder, version), _lines(actions)):
                     break
             self._state.apply(actions)
+            if columns is not None:
+                self._opened = self._state.metadata, self._state.protocol
             self._sum_up(actions[0]["commitInfo"]["txnId"])
         self.on_commit(time.monotonic() - began)
         if checkpoints.due(version):
             checkpoints.make(self.path)
         return Commit(
-            version=version, metadata=dict(metadata), transactions={app_id: txn_version},
+            version=version, metadata=dict(metadata), transactions=known,
             added=tuple(unquote(file["path"]) for file in added),
         )  # fmt: skip
 
@@ -157,8 +169,7 @@ class Appender:
         self,
         added: Sequence[Added],
         removed: Collection[str],
-        app_id: str,
-        txn_version: int,
+        transactions: Mapping[str, int],
         metadata: Mapping[str, Any],
         same: bool,
     ) -> list[dict[str, Any]]:
@@ -180,11 +191,10 @@ class Appender:
             "engineInfo": delta.ENGINE,
             "txnId": str(uuid4()),
         }  # fmt: skip
-        txn = {"appId": app_id, "version": txn_version, "lastUpdated": now_ms}
         gone = ({"remove": self._removal(path, now_ms, same)} for path in removed)
         return [
             {"commitInfo": info},
-            {"txn": txn},
+            *_transactions(transactions, now_ms),
             *gone,
             *({"add": {**file, "dataChange": not same}} for file in added),
         ]
@@ -212,6 +222,56 @@ class Appender:
                 store.replace(file, text)
         except OSError as error:  # nobody needs it, and the commit is made
             journal.warning("no checksum file was written", table=str(self.path), why=str(error))
+
+
+def begin(
+    path: Location,
+    columns: StructType,
+    properties: Mapping[str, str],
+    added: Sequence[Added],
+    transactions: Mapping[str, int],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Makes a table whose first commit has these files: nobody sees it without them.
+
+    BusyError where somebody has made one meanwhile, FullDiskError where there is no room.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    info = {
+        "timestamp": now_ms, "operation": "CREATE TABLE AS SELECT", "operationParameters": {},
+        "isolationLevel": "Serializable", "isBlindAppend": True,
+        "operationMetrics": {
+            "numFiles": str(len(added)), "numOutputBytes": str(sum(file["size"] for file in added)),
+        },
+        "userMetadata": json.dumps(metadata, separators=(",", ":")), "engineInfo": delta.ENGINE,
+        "txnId": str(uuid4()),
+    }  # fmt: skip
+    table = {
+        "id": str(uuid4()), "format": {"provider": "parquet", "options": {}}, "schemaString": columns.json(),
+        "partitionColumns": [], "configuration": dict(properties), "createdTime": now_ms,
+    }  # fmt: skip
+    actions: list[dict[str, Any]] = [
+        {"commitInfo": info},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": table},
+        *_transactions(transactions, now_ms),
+        *({"add": file} for file in added),
+    ]
+    folder = path / delta.LOG_FOLDER
+    with store.telling_of_no_room(path):
+        store.make_folder(folder)
+        if not store.put_if_absent(delta.commit_file(folder, 0), _lines(actions)):
+            raise BusyError(
+                f"there is a table in {path} already", "somebody has made it in this moment",
+                "nothing: what is there now is looked at by itself",
+            )  # fmt: skip
+
+
+def _transactions(numbers: Mapping[str, int], now_ms: int) -> list[dict[str, Any]]:
+    return [
+        {"txn": {"appId": app_id, "version": number, "lastUpdated": now_ms}}
+        for app_id, number in numbers.items()
+    ]
 
 
 def _lines(actions: Sequence[Mapping[str, Any]]) -> str:

@@ -29,6 +29,8 @@ from twinlake.lake.storage.damage import damaged
 
 Column = tuple[str, ...]
 """A column's name, or the names on the way to a field inside it."""
+PART = "part"
+"""How the names of data files begin, by custom."""
 BATCH_ROWS = 1_000_000
 """So many rows of a file are looked at together."""
 LONGEST_TEXT = 32
@@ -97,23 +99,28 @@ def rows_in(file: Location) -> int:
 
 
 def adopt(
-    file: Location, table: Location, partition: Mapping[str, str], statistics: Sequence[Column]
+    file: Location,
+    table: Location,
+    partition: Mapping[str, str],
+    statistics: Sequence[Column],
+    prefix: str = PART,
 ) -> dict[str, Any]:
     """The same for a Parquet file in the lake that is written already, which stays.
 
-    The data file is new all the same: VACUUM deletes what is old and not committed.
+    The data file is new all the same: VACUUM deletes what is old and not committed. Its name begins with the
+    prefix.
     """
-    name = _new_name(table, partition)
+    name = _new_name(table, partition, prefix)
     store.copy(file, table / name)
     return _added(table, name, partition, _statistics_of(file, statistics))
 
 
-def _new_name(table: Location, partition: Mapping[str, str]) -> str:
+def _new_name(table: Location, partition: Mapping[str, str], prefix: str = PART) -> str:
     """Of a data file below the table, in a folder that is there."""
     folder = "".join(f"{name}={value}/" for name, value in partition.items())
     if folder:
         store.make_folder(table / folder)
-    return f"{folder}part-00000-{uuid4()}-c000.zstd.parquet"
+    return f"{folder}{prefix}-00000-{uuid4()}-c000.zstd.parquet"
 
 
 def _added(table: Location, name: str, partition: Mapping[str, str], stats: str) -> dict[str, Any]:

@@ -66,6 +66,16 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
         "delete the file, start the lake server again " + _AGAIN + ", then `twinlake changelog {table}` "
         "with its topic",
     ),
+    (
+        r"(?P<folder>.*/published/(?P<table>[^/]+))/.+",
+        "what is published of table {table}",
+        "delete the folder {folder}: the table is published again by itself, from what it shows",
+    ),
+    (
+        r".*/publications/(?P<table>[^/]+)\.json",
+        "what says that table {table} is published",
+        "delete the file, start the lake server again " + _AGAIN + ", then `twinlake publish {table}`",
+    ),
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISLNK
 
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
@@ -25,6 +26,7 @@ from twinlake.services.folders import Folders
 ROOM_BYTES = 1 << 30
 """So much has to be free beside what is copied: the new version writes, too."""
 _DELTA_LOG = "_delta_log"
+_BY_BACKUP = "take a backup (`twinlake backup DIR`), `twinlake down`, `twinlake up` with this version"
 _SINGLE = ("services.json", "twinlake.toml", "gallery.json", "accept-unconfined-sql")
 _OF_RUN = ("history",)
 _NOT_OF_RUN = ("wanted.json",)
@@ -100,8 +102,13 @@ def refuse_unkeepable(lakes: Lakes, folders: Folders) -> None:
             raise UsageError(
                 f"{lakes.lake / path} is on a disk of its own",
                 f"what was before is kept in {lakes.lake.parent} by links, which do not reach other disks",
-                "take a backup (`twinlake backup DIR`), `twinlake down`, `twinlake up` with this version",
+                _BY_BACKUP,
             )
+        if S_ISLNK(about.st_mode) and (lakes.lake / path).is_dir():
+            raise UsageError(
+                f"{lakes.lake / path} is a link",
+                f"nothing of {(lakes.lake / path).resolve()} would be kept, only the link", _BY_BACKUP,
+            )  # fmt: skip
         if not is_folder and not is_never_changed(path):
             bytes_ += about.st_blocks * BLOCK
     of_home = sum((folders.home / path).lstat().st_blocks * BLOCK for path in _of_home(folders.home))

@@ -70,6 +70,12 @@ public final class PreparedPlan {
     }
   }
 
+  /** The same as an Arrow stream in memory; null where it has more bytes. Several threads may do so at once. */
+  public byte[] run(long mostBytes) throws Exception {
+    ByteArrayOutputStream found = new ByteArrayOutputStream();
+    return computedHere(found, mostBytes) ? found.toByteArray() : null;
+  }
+
   /**
    * A relation that is needed once, computed in the calling thread, as an Arrow stream; null where that cannot be
    * (more than one partition, a shuffle), or has more than so many bytes.

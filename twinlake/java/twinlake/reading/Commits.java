@@ -68,6 +68,12 @@ final class Commits {
     return file.getFileSystem(SparkSession.active().sparkContext().hadoopConfiguration());
   }
 
+  /** The topic whose log the table is; null of another table. */
+  String topic() {
+    String[] parts = table.split("/");
+    return parts.length > 1 && parts[parts.length - 2].equals("logs") ? parts[parts.length - 1] : null;
+  }
+
   @Override
   public String toString() {
     return table;

@@ -1,6 +1,7 @@
 package twinlake.reading;
 
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -24,12 +25,27 @@ final class LiveFiles implements FileIndex {
   private final StructType columns;
   private final List<DataFile> files;
   private final long bytes;
+  private final Map<String, Long> position;
 
-  LiveFiles(String path, StructType columns, List<DataFile> files) {
+  LiveFiles(String path, StructType columns, List<DataFile> files, Map<String, Long> position) {
     this.path = path;
+    this.position = position;
     this.columns = columns;
     this.files = files;
     this.bytes = files.stream().mapToLong(file -> file.status().getLen()).sum();
+  }
+
+  StructType columns() {
+    return columns;
+  }
+
+  List<DataFile> files() {
+    return files;
+  }
+
+  /** By topic, the batch up to which its rows are computed. */
+  Map<String, Long> position() {
+    return position;
   }
 
   /** A relation with columns of its own, as often as a statement names the table. */

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.FileStatus;
@@ -51,10 +52,18 @@ public final class LiveTable {
   /** The versions of the statement that this thread analyses, by path. */
   private static final ThreadLocal<Map<String, LiveFiles>> PINNED = new ThreadLocal<>();
 
+  private static final ThreadLocal<Map<String, Long>> LAST = new ThreadLocal<>();
+
+  /** By path, the tables of the plan that this thread prepares. */
+  private static final ThreadLocal<Map<String, PreparedFiles>> PREPARED = new ThreadLocal<>();
+
   private final Commits commits;
   private final Map<String, DataFile> files = new LinkedHashMap<>();
   private long version;
   private StructType columns;
+
+  /** Of its newest step, or batch of a log. */
+  private Map<String, Long> position = Map.of();
 
   /** It cannot be read forward; the follower reads it from its start. */
   private boolean behind = true;
@@ -79,7 +88,7 @@ public final class LiveTable {
   /**
    * The table holds these files at this version; for a table that is not open, or is behind.
    *
-   * @param actions the actions metaData and add, one a line, as in a commit
+   * @param actions the actions metaData and add, one a line, as in a commit; commitInfo with the newest position
    */
   public static void begin(String path, long version, String actions) throws IOException {
     OPEN.computeIfAbsent(path, LiveTable::new).beginAt(version, actions);
@@ -95,7 +104,7 @@ public final class LiveTable {
   static LiveFiles fixed(String path, String actions) throws IOException {
     LiveTable table = new LiveTable(path);
     table.take(parsed(actions));
-    return new LiveFiles(path, table.columns, List.copyOf(table.files.values()));
+    return new LiveFiles(path, table.columns, List.copyOf(table.files.values()), table.position);
   }
 
   public static void close(String path) {
@@ -104,12 +113,27 @@ public final class LiveTable {
 
   /** What is computed here sees each table at one version, however often it is named. */
   static <T> T atOneVersion(Supplier<T> analysis) {
-    PINNED.set(new HashMap<>());
+    Map<String, LiveFiles> pinned = new HashMap<>();
+    PINNED.set(pinned);
     try {
-      return analysis.get();
+      T found = analysis.get();
+      LAST.set(position(pinned.values()));
+      return found;
     } finally {
       PINNED.remove();
     }
+  }
+
+  /** By topic, as JSON, the batch up to which all tables are computed that this thread's last statement reads. */
+  public static String ofLastStatement() throws JsonProcessingException {
+    return JSON.writeValueAsString(LAST.get() == null ? Map.of() : LAST.get());
+  }
+
+  /** By topic, the batch up to which all of them are computed. */
+  static Map<String, Long> position(Iterable<LiveFiles> tables) {
+    Map<String, Long> found = new TreeMap<>();
+    tables.forEach(one -> one.position().forEach((topic, batch) -> found.merge(topic, batch, Math::min)));
+    return found;
   }
 
   /** An open table with its files of now, or those that this thread's statement has seen before. */
@@ -118,10 +142,27 @@ public final class LiveTable {
     if (damaged != null) {
       return damaged(damaged);
     }
+    Map<String, PreparedFiles> prepared = PREPARED.get();
+    if (prepared != null) {
+      return prepared.computeIfAbsent(path, one -> new PreparedFiles(one, at(one).columns())).relation(SparkSession.active());
+    }
     return at(path).relation(SparkSession.active());
   }
 
-  private static LiveFiles at(String path) {
+  /** The tables that a statement reads, which is analysed here for a prepared plan, by path. */
+  static Map<String, PreparedFiles> prepared(Runnable analysis) {
+    Map<String, PreparedFiles> found = new LinkedHashMap<>();
+    PREPARED.set(found);
+    try {
+      analysis.run();
+      return found;
+    } finally {
+      PREPARED.remove();
+    }
+  }
+
+  /** The open table with its files of now, or those that this thread's statement has seen before. */
+  static LiveFiles at(String path) {
     Map<String, LiveFiles> pinned = PINNED.get();
     if (pinned != null && pinned.containsKey(path)) {
       return pinned.get(path);
@@ -156,7 +197,7 @@ public final class LiveTable {
       throw new Damaged(named.file, named.found, named.expected, null);
     }
     var columns = new StructType().add("damaged", "string");
-    return new LiveFiles("/", columns, List.of()).relation(SparkSession.active());
+    return new LiveFiles("/", columns, List.of(), Map.of()).relation(SparkSession.active());
   }
 
   private synchronized LiveFiles now() {
@@ -170,7 +211,7 @@ public final class LiveTable {
         wait(left);
       }
       if (newest == null) {
-        newest = new LiveFiles(commits.toString(), columns, List.copyOf(files.values()));
+        newest = new LiveFiles(commits.toString(), columns, List.copyOf(files.values()), position);
       }
       return newest;
     } catch (IOException error) {
@@ -234,6 +275,7 @@ public final class LiveTable {
       JsonNode added = action.path("add");
       JsonNode removed = action.path("remove");
       JsonNode metadata = action.path("metaData");
+      position = positionOf(action.path("commitInfo").path("userMetadata"), position);
       if (added.isObject()) {
         files.put(added.get("path").textValue(), file(added));
       } else if (removed.isObject()) {
@@ -245,6 +287,24 @@ public final class LiveTable {
       }
     }
     return known;
+  }
+
+  /** What a commit says of it: a step of a version, or a batch of a log; else that of before. */
+  private Map<String, Long> positionOf(JsonNode userMetadata, Map<String, Long> before) {
+    try {
+      JsonNode said = userMetadata.isTextual() ? JSON.readTree(userMetadata.textValue()) : userMetadata;
+      if (said.has("watermark") && said.path("position").isObject()) {
+        Map<String, Long> found = new HashMap<>();
+        said.get("position").fields().forEachRemaining(one -> found.put(one.getKey(), one.getValue().longValue()));
+        return Map.copyOf(found);
+      }
+      if (commits.topic() != null && said.path("batch").isIntegralNumber()) {
+        return Map.of(commits.topic(), said.get("batch").longValue());
+      }
+    } catch (JsonProcessingException foreign) {
+      return before; // of a commit that somebody else has made
+    }
+    return before;
   }
 
   private DataFile file(JsonNode added) {

@@ -55,6 +55,11 @@ public final class OneRelease {
     return analysed.get();
   }
 
+  /** Another number after each switch. */
+  static long changes() {
+    return changes.get();
+  }
+
   /** Before a query of which {@link #hasAnalysed} tells afterwards. */
   static void forget() {
     analysed.remove();
@@ -65,12 +70,13 @@ public final class OneRelease {
   }
 
   /** The plan, analysed over one release; as it was parsed where that is not to be, or not possible. */
-  static LogicalPlan over(SparkSession session, LogicalPlan parsed) {
+  static LogicalPlan over(SparkSession session, LogicalPlan parsed, String sql) {
     if (!isStatement()) {
       return parsed;
     }
     analysed.set(serving);
     LogicalPlan asked = parsed instanceof PosParameterizedQuery bound ? bound.child() : parsed;
+    Moments.bind(session, sql, asked instanceof Command);
     if (asked instanceof Command && PastTables.isBound()) {
       throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
     }

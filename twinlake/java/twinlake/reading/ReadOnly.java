@@ -8,6 +8,7 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.CheckAnalysis;
 import org.apache.spark.sql.catalyst.analysis.LocalTempView$;
 import org.apache.spark.sql.catalyst.analysis.ViewResolution$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -41,13 +42,16 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   private static final Pattern SMALL_NUMBER = Pattern.compile("[1-9]\\d{0,2}");
 
   /** The settings a reader may change; the others are the server's. */
-  private static final Set<String> SETTINGS = Set.of("spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS);
+  private static final Set<String> SETTINGS = Set.of(
+      "spark.sql.ansi.enabled", "spark.sql.session.timeZone", PARTITIONS, Moments.SETTING);
 
   /** What JDBC's driver and server set for every connection, and how a connection wants tables listed. */
   private static final Set<String> CONNECTIONS_OWN = Set.of(
       HiveSettings.DRIVERS_OWN, ShownNames.LISTING, "spark.sql.binaryOutputStyle", "spark.sql.datetime.java8API.enabled");
 
   private static final String MAY_SET = "a reader may set " + String.join(", ", SETTINGS.stream().sorted().toList());
+
+  private static final String SUBQUERY = Guards.method(CheckAnalysis.class, "checkSubqueryExpression");
 
   private static final String VIEW_RESOLUTION = ViewResolution$.class.getName();
 
@@ -88,7 +92,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
           }
           try {
             Object parsed = method.invoke(session == ownerSession ? parser : bounded, arguments);
-            return session != ownerSession && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan) : parsed;
+            return session != ownerSession && parsed instanceof LogicalPlan plan ? OneRelease.over(session, plan, String.valueOf(arguments[0])) : parsed;
           } catch (InvocationTargetException failed) {
             Throwable cause = failed.getCause();
             if (cause instanceof RuntimeException || cause instanceof Error || cause instanceof ParseException) {
@@ -123,7 +127,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   }
 
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
-    if (session != ownerSession && !isTextOfView()) {
+    if (session != ownerSession && !isTextOfView() && !isOfSubquery()) {
       walk(plan);
       Protected.check(session, plan);
     }
@@ -134,6 +138,15 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
   static boolean isTextOfView() {
     return StackWalker.getInstance().walk(
         frames -> frames.anyMatch(frame -> frame.getClassName().equals(VIEW_RESOLUTION)));
+  }
+
+  /**
+   * Spark checks what a subquery reads on its own as well, before the plan that it stands in: there it is walked, or
+   * stands below a view, whose text may have one.
+   */
+  private static boolean isOfSubquery() {
+    return StackWalker.getInstance().walk(frames -> frames.anyMatch(
+        frame -> frame.getMethodName().equals(SUBQUERY) && frame.getClassName().equals(CheckAnalysis.class.getName())));
   }
 
   private static void walk(LogicalPlan plan) {
@@ -172,7 +185,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
 
   private static void walk(Expression expression) {
     String kind = expression.getClass().getName();
-    boolean isSparks = expression instanceof BoundedSize || kind.startsWith("org.apache.spark.sql.catalyst.");
+    boolean isSparks = expression instanceof BoundedSize || expression instanceof Parameter || kind.startsWith("org.apache.spark.sql.catalyst.");
     if (kind.contains("UDF") || kind.contains("UDAF") || !isSparks) {
       throw new Refused("the function " + expression.prettyName(), "it is not one of Spark's own");
     }

@@ -103,7 +103,8 @@ final class ReportedError extends HiveSQLException {
 
   /** Without Spark's plans and traces. */
   private static String shortened(String text) {
-    String first = PLAN.split(String.valueOf(text), 2)[0].strip().replaceFirst("^Error running query: ", "");
+    String first = PLAN.split(String.valueOf(text), 2)[0].strip().replaceFirst("^Error running query: ", "")
+        .replaceAll("\\bas_of_[0-9a-f]{16}\\b", DefaultSchema.SERVE); // the name that was asked for
     Matcher place = PLACE.matcher(String.valueOf(text));
     if (place.find() && !first.contains(place.group())) {
       first += place.group();

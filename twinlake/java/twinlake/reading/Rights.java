@@ -81,6 +81,11 @@ public final class Rights {
     Masks.key(hex);
   }
 
+  /** Whether this user may read anything of the view in `serve`. */
+  public static boolean reads(String user, String view) {
+    return of(user).mayRead(DefaultSchema.SERVE, view);
+  }
+
   /** Whether this user sees every row and column of the view in `serve`, as they are. */
   public static boolean seesAll(SparkSession owner, String user, String view) {
     Rights found = of(user);

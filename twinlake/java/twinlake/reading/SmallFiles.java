@@ -41,6 +41,10 @@ import scala.runtime.AbstractFunction1;
 final class SmallFiles extends ParquetFileFormat {
   private static final long SMALL_BYTES = 256 << 10;
   private static final long MOST_ROWS = 16_384;
+
+  /** Of look-ups, which read few files again and again. */
+  private static final long LOOK_UP_BYTES = 16L << 20;
+  private static final long LOOK_UP_ROWS = 1L << 20;
   private static final long KEPT_BYTES = 128L << 20;
   private static final int KEPT_SETTINGS = 32;
 
@@ -57,6 +61,23 @@ final class SmallFiles extends ParquetFileFormat {
   /** How a file is opened for some columns; too much to send it along with every task. */
   private static final Map<String, Configuration> SETTINGS = new LinkedHashMap<>();
 
+  private final long mostBytes;
+  private final long mostRows;
+
+  SmallFiles() {
+    this(SMALL_BYTES, MOST_ROWS);
+  }
+
+  private SmallFiles(long mostBytes, long mostRows) {
+    this.mostBytes = mostBytes;
+    this.mostRows = mostRows;
+  }
+
+  /** The same, for larger files as well. */
+  static SmallFiles ofLookUps() {
+    return new SmallFiles(LOOK_UP_BYTES, LOOK_UP_ROWS);
+  }
+
   @Override
   public Function1<PartitionedFile, Iterator<InternalRow>> buildReaderWithPartitionValues(
       SparkSession session, StructType data, StructType partition, StructType required, Seq<Filter> filters,
@@ -69,7 +90,7 @@ final class SmallFiles extends ParquetFileFormat {
     }
     String columns = required.json();
     keep(columns, settings);
-    return new Reading(plain, columns);
+    return new Reading(plain, columns, mostBytes, mostRows);
   }
 
   private static synchronized void keep(String columns, Configuration complete) {
@@ -110,15 +131,19 @@ final class SmallFiles extends ParquetFileFormat {
     private static final long serialVersionUID = 1L;
     private final Function1<PartitionedFile, Iterator<InternalRow>> plain;
     private final String columns;
+    private final long mostBytes;
+    private final long mostRows;
 
-    Reading(Function1<PartitionedFile, Iterator<InternalRow>> plain, String columns) {
+    Reading(Function1<PartitionedFile, Iterator<InternalRow>> plain, String columns, long mostBytes, long mostRows) {
       this.plain = plain;
       this.columns = columns;
+      this.mostBytes = mostBytes;
+      this.mostRows = mostRows;
     }
 
     @Override
     public Iterator<InternalRow> apply(PartitionedFile file) {
-      if (file.fileSize() > SMALL_BYTES || file.length() < file.fileSize()) {
+      if (file.fileSize() > mostBytes || file.length() < file.fileSize()) {
         return plain.apply(file);
       }
       Columns wanted = new Columns(file.urlEncodedPath(), columns);
@@ -143,17 +168,20 @@ final class SmallFiles extends ParquetFileFormat {
         var opened = ParquetFooterReader.openFileAndReadFooter(settings, file, true);
         try (SeekableInputStream stream = opened.inputStreamOpt().orElse(null)) {
           List<BlockMetaData> groups = opened.footer().getBlocks();
-          if (groups.size() != 1 || groups.get(0).getRowCount() > MOST_ROWS) {
+          if (groups.size() != 1 || groups.get(0).getRowCount() > mostRows) {
             return null;
           }
           int rows = (int) groups.get(0).getRowCount();
+          long bytes = groups.get(0).getTotalByteSize() + VALUE_BYTES * rows * leaves(DataType.fromJson(columns));
+          if (bytes > KEPT_BYTES / 4) {
+            return null;
+          }
           try (Whole reader = new Whole(rows)) {
             reader.initialize(
                 new FileSplit(file.toPath(), 0, file.fileSize(), new String[0]),
                 new TaskAttemptContextImpl(settings, new TaskAttemptID()),
                 Option.apply(opened.inputFile()), Option.apply(stream), Option.apply(opened.footer()));
-            int values = rows * leaves(DataType.fromJson(columns));
-            return new Rows(reader.batch(), groups.get(0).getTotalByteSize() + VALUE_BYTES * values);
+            return new Rows(reader.batch(), bytes);
           }
         }
       } catch (IOException error) {

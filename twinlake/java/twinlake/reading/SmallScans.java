@@ -1,6 +1,7 @@
 package twinlake.reading;
 
 import java.util.List;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.CoalesceExec;
@@ -27,13 +28,23 @@ public final class SmallScans extends AbstractFunction1<SparkSessionExtensions, 
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectPlannerStrategy(FunctionConverters.asScalaFromFunction(session -> new InOneTask()));
+    extensions.injectPlannerStrategy(FunctionConverters.asScalaFromFunction(InOneTask::new));
     return BoxedUnit.UNIT;
   }
 
   private static final class InOneTask extends SparkStrategy {
+    private final SparkSession session;
+
+    InOneTask(SparkSession session) {
+      this.session = session;
+    }
+
     @Override
     public Seq<SparkPlan> apply(LogicalPlan plan) {
+      SparkPlan prepared = PreparedScan.of(session, plan);
+      if (prepared != null) {
+        return List$.MODULE$.from(Option.apply(prepared));
+      }
       Seq<SparkPlan> planned = FileSourceStrategy.apply(plan);
       List<SparkPlan> only = CollectionConverters.asJava(planned);
       if (only.size() != 1 || !isSmall(only.get(0))) {

@@ -1,0 +1,74 @@
+package twinlake.reading;
+
+import java.util.List;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.List$;
+import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** A live table in a prepared plan: which files it has is asked each time the plan is run. */
+final class PreparedFiles implements FileIndex {
+  /** Whatever joins it is not to be broadcast. */
+  private static final long LARGE = Long.MAX_VALUE / 1024;
+
+  private final String path;
+  private final StructType columns;
+
+  PreparedFiles(String path, StructType columns) {
+    this.path = path;
+    this.columns = columns;
+  }
+
+  LogicalPlan relation(SparkSession session) {
+    var relation = new HadoopFsRelation(
+        this, partitionSchema(), columns, Option.empty(), SmallFiles.ofLookUps(), Map$.MODULE$.empty(), session);
+    return LogicalRelation$.MODULE$.apply(relation, false);
+  }
+
+  String path() {
+    return path;
+  }
+
+  /** Those of the table when the plan was made. */
+  StructType columns() {
+    return columns;
+  }
+
+  @Override
+  public Seq<PartitionDirectory> listFiles(Seq<Expression> ofPartitions, Seq<Expression> ofRows) {
+    throw new IllegalStateException("a prepared plan scans " + path + " otherwise");
+  }
+
+  @Override
+  public Seq<Path> rootPaths() {
+    return List$.MODULE$.from(CollectionConverters.asScala(List.of(new Path(path))));
+  }
+
+  @Override
+  public String[] inputFiles() {
+    return new String[0];
+  }
+
+  @Override
+  public void refresh() {}
+
+  @Override
+  public long sizeInBytes() {
+    return LARGE;
+  }
+
+  @Override
+  public StructType partitionSchema() {
+    return new StructType();
+  }
+}
