@@ -12,6 +12,7 @@ MODULES = (
     "lake/catalog/maintained_version", "lake/catalog/plans", "lake/catalog/release_log",
     "lake/delta/appender", "lake/delta/delta", "lake/delta/table_state", "lake/formats", "lake/log/log",
     "lake/self_check", "lake/storage/damage", "lake/storage/fit", "lake/storage/hdfs_store",
+    "lake/table_workers",
     "metrics/endpoint", "published/publisher", "reading/client", "releases/analysed", "releases/promote",
     "releases/stranded", "server/backups", "server/client", "server/jobs", "server/lease", "server/lock",
     "server/topic_watch", "services/airflow", "services/checks/airflow", "services/checks/finding",
@@ -102,8 +103,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "it is about a definition or a schema, of which `twinlake check` says more": {
         "topics/registry": ("the registry refused the new schema of …",),
-        "changelog/sender": ("table … is not live",),
-        "published/publisher": ("table … is not live",),
+        "lake/table_workers": ("table … is not live",),
     },
     "it is the error of a file that its caller names": {
         "config/settings_file": ("… …",),

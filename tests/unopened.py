@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from tests.project import OURS
 from twinlake.base.times import utc_now
 from twinlake.config.settings import Settings
+from twinlake.kinds.derived import Derived
+from twinlake.kinds.kind import Kind
 from twinlake.kinds.windows import ALL
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.release_log import Release
+from twinlake.lake.catalog.version import Version
 from twinlake.server.lake_server import LakeServer
 
 if TYPE_CHECKING:
@@ -36,6 +39,20 @@ def make_live(lake: Path, tables: Mapping[str, str]) -> None:
     release_log.commit(
         lake, Release(number=1, kind="promote", tables=dict(tables), created_at=AT, approved_by="me")
     )
+
+
+BIG = Derived(
+    name="big", reads=("sales_per_region",), columns=("region", "total"), keys=("region",), by=("region",),
+    sql="SELECT region, max(sales) AS total FROM sales_per_region WHERE orders > 1 GROUP BY region",
+)  # fmt: skip
+
+
+def version(table: Kind, build: int, **reads: str) -> Version:
+    """Of a table over orders, and over these versions of tables."""
+    return Version(
+        table=table.name, fingerprint=f"{build}" * 12, build=build, definition=table.to_json(),
+        topics=("orders",), contracts={"orders": "1.0.0"}, created_at=AT, reads=reads,
+    )  # fmt: skip
 
 
 def certificate(table: str, version: str, equal: bool = True) -> Certificate:

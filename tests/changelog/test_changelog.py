@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,10 +22,11 @@ from tests.broker import Broker
 from tests.changelog.reader import Reader, table_of
 from tests.damages import OF_DATA
 from tests.history import latest, sales
-from tests.project import PROJECT, TABLES
+from tests.project import PROJECT
 from tests.registry import FakeRegistry
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
+from tests.releases.lake import order
+from tests.releases.table_stage import DEFINED as SOME
+from tests.releases.table_stage import LATEST, PAID, SALES, TableStage
 from twinlake.base.errors import (
     BusyError,
     DamagedError,
@@ -43,19 +43,12 @@ from twinlake.changelog.destination import Destination
 from twinlake.changelog.position import Position
 from twinlake.config.settings import Services, Settings
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.totals import Sum
 from twinlake.lake.delta.table_state import TableState
 from twinlake.topics.kafka import Kafka
 
-SALES, LATEST, PAID = "sales_per_region", "latest_order", "customers_per_region"
-DEFINED: dict[str, Kind] = {table.name: table for table in TABLES}
-DEFINED[LATEST] = replace(DEFINED[LATEST], delete_when="status = 'cancelled'")
-DEFINED[PAID] = Derived(
-    name=PAID, reads=(LATEST,), columns=("region", "customers"), keys=("region",), by=("region",),
-    sql=f"SELECT region, count(*) AS customers FROM {LATEST} GROUP BY region",
-)  # fmt: skip
+DEFINED: dict[str, Kind] = {**SOME}
 DOUBLES = "doubles"
 DEFINED[DOUBLES] = Aggregate(
     name=DOUBLES, inputs=("orders",), keys=("region",), measures={"total": Sum("value")},
@@ -81,39 +74,17 @@ def read_at_once(spark: SparkSession) -> Iterator[None]:
         spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
-class Stage:
+class Stage(TableStage):
     """A lake whose server sends changelogs, and what has been appended to it."""
 
     def __init__(self, spark: SparkSession, home: Path, broker: Broker, registry: FakeRegistry) -> None:
-        self.spark, self.home, self.broker, self.registry = spark, home, broker, registry
+        self.broker, self.registry = broker, registry
         self.batches: list[list[dict[str, Any]]] = []
-        self._sql = following_sql_server(home / "lake")
-        self._sql_url = self._sql.__enter__()
-        self.lake = self._opened()
-        self.lake.promote(self.lake.build(DEFINED))
-
-    def _opened(self) -> Lake:
-        promised = {
-            PAID: {"region": "string", "customers": "bigint"},
-            DOUBLES: {"region": "string", "total": "double"},
-        }
-        project = project_of(self.home / "project", promised)
-        for table in (SALES, LATEST):
-            shutil.copy(PROJECT / "contracts" / f"{table}.yaml", project / "contracts")
-        return Lake(
-            self.spark, self.home, self._sql_url, project,
-            bootstrap_servers=self.broker.bootstrap, registry_url=self.registry.url,
+        super().__init__(
+            spark, home, "changelogs", {DOUBLES: {"region": "string", "total": "double"}},
+            bootstrap_servers=broker.bootstrap, registry_url=registry.url,
         )  # fmt: skip
-
-    def restart(self) -> None:
-        self.lake.stop()
-        records = self.lake.ingest._records
-        self.lake = self._opened()
-        self.lake.ingest._records = records
-
-    def close(self) -> None:
-        self.lake.stop()
-        self._sql.__exit__(None, None, None)
+        self.lake.promote(self.lake.build(DEFINED))
 
     def append(self, *numbers: int, **changed: Any) -> None:
         """A batch of these orders; the record id decides as the log's does."""
@@ -128,39 +99,21 @@ class Stage:
         self.lake.do("changelog", table=table, topic=topic)
         return Reader(self.broker.login, self.registry.url, topic)
 
-    def status(self, table: str) -> dict[str, Any]:
-        (found,) = (one for one in self.lake.server.status()["changelogs"] if one["table"] == table)
-        return found
-
     def until_told(self, table: str) -> dict[str, Any]:
         """How the changelog is once it has told all batches, in the live release."""
-
-        def told() -> dict[str, Any] | None:
-            found = self.status(table)
-            live = self.lake.server.status()["release"]["number"]
-            at = (found["position"], found["release"])
-            return found if at == ({"orders": len(self.batches)}, live) else None
-
-        return wait_for(f"the changelog of {table}", told, 90, remedy=str(self.status(table)))
+        return self.until_at(table, len(self.batches))
 
     def until_refused(self, table: str, kind: type[TwinlakeError]) -> str:
         """What is wrong with the changelog, once it is an error of this kind."""
-
-        def what() -> str | None:
-            error = self.status(table)["error"] or {}
-            return error["what"] if error.get("error") == kind.__name__ else None
-
-        return wait_for(f"the changelog of {table} to be refused", what, 90)
+        return self.until_error(table, kind)["what"]
 
     def records(self, to: int | None = None) -> list[dict[str, Any]]:
         return [one for batch in self.batches[:to] for one in batch]
 
     def view(self, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
         """What the live version shows now, without what follows the watermark."""
-        open_lake = self.lake.server.lake
-        version = open_lake.version(table)
-        opened = open_lake.versions.opened(version)
-        rows = opened.view(open_lake.versions.pin(version)).select(*opened.definition.timeless).toArrow()
+        opened, view = self.opened(table)
+        rows = view.select(*opened.definition.timeless).toArrow()
         keys = opened.definition.view_keys
         return {tuple(row[key] for key in keys): row for row in rows.to_pylist()}
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import psutil
+from deltalake import DeltaTable
 
 from records import FaultShares, Sample
 from tests.broker import Broker, free_port
@@ -173,6 +174,26 @@ class LakeProcess:
             version["position"] == {topic: batches[topic] for topic in version["position"]}
             for version in status["versions"]
         )
+
+    def until_at_end(self, workers: str, seconds: float = 120) -> None:
+        """The one changelog, or published table, is where the log is, in the live release."""
+
+        def there() -> bool:
+            status = self.client.status()
+            (one,) = status[workers]
+            (topic,) = status["topics"]
+            at = {"orders": topic["batch"]}
+            return (one["position"], one["release"]) == (at, status["release"]["number"])
+
+        self.until(self.caught_up)
+        self.until(there, seconds)
+
+    def valid_events(self) -> list[tuple[int, dict[str, Any]]]:
+        """Of the log of orders, each with its batch."""
+        records = DeltaTable(str(self.lake / "logs" / "orders")).to_pyarrow_table(
+            columns=["batch", "verdict", "event"]
+        )
+        return [(one["batch"], one["event"]) for one in records.to_pylist() if one["verdict"] == "valid"]
 
     def files(self, place: str, ending: str) -> int:
         """How many data files with this ending a table of the lake has, in whichever partition."""

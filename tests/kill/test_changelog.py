@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from tests.changelog.reader import Reader, table_of
 from tests.demo.story import CHANGED as SALES
@@ -34,16 +33,7 @@ class Told:
 
     def until_told(self) -> None:
         """The changelog is where the log is, in the live release."""
-
-        def told() -> bool:
-            status = self.server.client.status()
-            (one,) = status["changelogs"]
-            (topic,) = status["topics"]
-            at = {"orders": topic["batch"]}
-            return (one["position"], one["release"]) == (at, status["release"]["number"])
-
-        self.server.until(self.server.caught_up)
-        self.server.until(told)
+        self.server.until_at_end("changelogs")
 
     def killed_at(self, point: Point) -> None:
         """While it sends what is new; and up again, when more has come."""
@@ -62,9 +52,7 @@ class Told:
         batches = [one["pin"]["position"]["orders"] for one in positions]
         releases = [one["release"] for one in positions]
         assert batches == sorted(batches) and releases == sorted(releases)
-        log = DeltaTable(str(self.server.lake / "logs" / "orders"))
-        records = log.to_pyarrow_table(columns=["batch", "verdict", "event"]).to_pylist()
-        valid = [(one["batch"], one["event"]) for one in records if one["verdict"] == "valid"]
+        valid = self.server.valid_events()
         told = self.reader.records()
         found = {}
         for batch, release in [*zip(batches, releases, strict=True)][since:]:

@@ -33,16 +33,7 @@ class Published:
 
     def until_there(self) -> None:
         """What is published is where the log is, in the live release."""
-
-        def there() -> bool:
-            status = self.server.client.status()
-            (one,) = status["published"]
-            (topic,) = status["topics"]
-            at = {"orders": topic["batch"]}
-            return (one["position"], one["release"]) == (at, status["release"]["number"])
-
-        self.server.until(self.server.caught_up)
-        self.server.until(there, 300)
+        self.server.until_at_end("published", 300)
 
     def killed_at(self, point: Point) -> int:
         """While it publishes what is new; the version of the folder that it leaves."""
@@ -58,9 +49,7 @@ class Published:
     def wrong(self) -> dict[str, Any]:
         """By version of the folder, the keys that it has otherwise than the log's records make them; the
         positions of its versions never go back."""
-        log = DeltaTable(str(self.server.lake / "logs" / "orders"))
-        records = log.to_pyarrow_table(columns=["batch", "verdict", "event"]).to_pylist()
-        valid = [(one["batch"], one["event"]) for one in records if one["verdict"] == "valid"]
+        valid = self.server.valid_events()
         found, before = {}, (0, 0)
         for version in range(DeltaTable(self.path).version() + 1):
             table = DeltaTable(self.path, version=version)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,28 +14,19 @@ import polars
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.project import PROJECT, TABLES
-from tests.releases.lake import Lake, following_sql_server, order
-from tests.releases.promised import project_of
-from twinlake.base.errors import TwinlakeError
+from tests.releases.lake import order
+from tests.releases.table_stage import DEFINED as SOME
+from tests.releases.table_stage import SALES, TableStage
 from twinlake.base.location import Location
-from twinlake.base.waiting import wait_for
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.derived import Derived
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.windows import Hopping
 from twinlake.lake.delta.table_state import TableState
 
-SALES, LATEST, EVENTS = "sales_per_region", "latest_order", "orders"
-PAID, HOPS, VISITS = "customers_per_region", "hops", "visits"
-DEFINED: dict[str, Any] = {table.name: table for table in TABLES}
-DEFINED[LATEST] = replace(DEFINED[LATEST], delete_when="status = 'cancelled'")
-DEFINED[PAID] = Derived(
-    name=PAID, reads=(LATEST,), columns=("region", "customers"), keys=("region",), by=("region",),
-    sql=f"SELECT region, count(*) AS customers FROM {LATEST} GROUP BY region",
-)  # fmt: skip
+EVENTS, HOPS, VISITS = "orders", "hops", "visits"
+DEFINED: dict[str, Any] = {**SOME}
 DEFINED[HOPS] = Aggregate(
     name=HOPS, inputs=("orders",), columns={"region": "nullif(region, 'r0')", "at": "ordered_at",
                                             "customer": "customer", "half": "order_id / 2.0D"},
@@ -53,38 +43,17 @@ CHANGED = {**DEFINED, SALES: replace(DEFINED[SALES], where="status <> 'cancelled
 Rows = Counter[tuple[Any, ...]]
 
 
-class Stage:
+class Stage(TableStage):
     """The lake server, and what has been appended."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
-        self.spark, self.home = spark, home
         self.batches = 0
-        self._sql = following_sql_server(home / "lake")
-        self._sql_url = self._sql.__enter__()
-        self.lake = self._opened()
-
-    def _opened(self) -> Lake:
-        promised = {
-            PAID: {"region": "string", "customers": "bigint"},
+        super().__init__(spark, home, "published", {
             HOPS: {"region": "string", "window_start": "timestamp", "window_end": "timestamp",
                    "customers": "bigint", "half": "double", "final": "boolean"},
             VISITS: {"customer": "string", "session_start": "timestamp", "session_end": "timestamp",
                      "orders": "bigint", "final": "boolean"},
-        }  # fmt: skip
-        project = project_of(self.home / "project", promised)
-        for table in (SALES, LATEST):
-            shutil.copy(PROJECT / "contracts" / f"{table}.yaml", project / "contracts")
-        return Lake(self.spark, self.home, self._sql_url, project)
-
-    def restart(self) -> None:
-        self.lake.stop()
-        records = self.lake.ingest._records
-        self.lake = self._opened()
-        self.lake.ingest._records = records
-
-    def close(self) -> None:
-        self.lake.stop()
-        self._sql.__exit__(None, None, None)
+        })  # fmt: skip
 
     def append(self, *numbers: int, **changed: Any) -> None:
         self.batches += 1
@@ -97,36 +66,14 @@ class Stage:
     def path(self, table: str) -> Path:
         return self.home / "lake" / "published" / table
 
-    def status(self, table: str) -> dict[str, Any]:
-        found: dict[str, Any]
-        (found,) = (one for one in self.lake.server.status()["published"] if one["table"] == table)
-        return found
-
     def until_published(self, table: str) -> dict[str, Any]:
         """How it is once all batches are published, in the live release."""
-
-        def there() -> dict[str, Any] | None:
-            found = self.status(table)
-            live = self.lake.server.status()["release"]["number"]
-            at = (found["position"], found["release"])
-            return found if at == ({"orders": self.batches}, live) else None
-
-        return wait_for(f"{table} to be published", there, 90, remedy=str(self.status(table)))
-
-    def until_refused(self, table: str, kind: type[TwinlakeError]) -> dict[str, str]:
-        def what() -> dict[str, str] | None:
-            error = self.status(table)["error"] or {}
-            return error if error.get("error") == kind.__name__ else None
-
-        return wait_for(f"{table} to be refused", what, 90)
+        return self.until_at(table, self.batches)
 
     def view(self, table: str) -> Rows:
         """All rows and columns that the live version shows now."""
-        open_lake = self.lake.server.lake
-        version = open_lake.version(table)
-        opened = open_lake.versions.opened(version)
-        shown = opened.view(open_lake.versions.pin(version)).select(*opened.definition.output)
-        return rows_of(shown.toArrow().to_pylist())
+        opened, view = self.opened(table)
+        return rows_of(view.select(*opened.definition.output).toArrow().to_pylist())
 
     def rows(self, table: str) -> Rows:
         """What is published, which three engines agree about."""

@@ -22,10 +22,7 @@ from tests.published.stage import (
     DEFINED,
     EVENTS,
     HOPS,
-    LATEST,
     NONE,
-    PAID,
-    SALES,
     VISITS,
     Stage,
     by_deltalake,
@@ -33,6 +30,7 @@ from tests.published.stage import (
     files_of,
 )
 from tests.releases.lake import START
+from tests.releases.table_stage import LATEST, PAID, SALES
 from twinlake.base.errors import BusyError, DamagedError, NotFoundError, TwinlakeError, UsageError
 from twinlake.published import changes, publisher
 from twinlake.published.changes import ALL_KEYS, NEW, RECORDS, TOUCHED
@@ -173,7 +171,7 @@ def test_a_damaged_file_is_named_and_others_go_on(stage: Stage) -> None:
         (path / name).unlink()
     stage.append(12_001)
 
-    error = stage.until_refused(LATEST, DamagedError)
+    error = stage.until_error(LATEST, DamagedError)
 
     assert error["file"].startswith(f"{path}/") and f"delete the folder {path}" in error["remedy"]
     assert stage.until_published(SALES)["error"] is None
@@ -188,7 +186,7 @@ def test_what_fails_is_tried_again_by_itself_once_its_cause_is_gone(stage: Stage
     in_the_way = path / STAGED
     in_the_way.write_text("")
     stage.append(13_001)
-    error = stage.until_refused(LATEST, TwinlakeError)
+    error = stage.until_error(LATEST, TwinlakeError)
     assert str(in_the_way) in error["why"]
 
     in_the_way.unlink()
@@ -216,7 +214,7 @@ def test_what_is_published_is_never_followed_by_what_was_before_it(
     had = len(commits_of(path))
 
     stage.publish(LATEST)
-    error = stage.until_refused(LATEST, BusyError)
+    error = stage.until_error(LATEST, BusyError)
 
     assert len(commits_of(path)) == had and f"delete {path}" in error["remedy"]
     shutil.rmtree(path)

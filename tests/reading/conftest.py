@@ -248,17 +248,18 @@ def sql(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def tools(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
     """Starts JVMs with the classes of a class path and nothing of ours, as an analyst's tool is."""
     import pyspark
-    from py4j import java_gateway, protocol
     from py4j.java_gateway import JavaGateway
+    from pyspark.errors.exceptions import captured
 
     (py4j,) = (Path(pyspark.__file__).parent / "jars").glob("py4j*.jar")
     started: list[JavaGateway] = []
-    sparks = java_gateway.get_return_value
+    of_spark = captured.convert_exception
 
-    def returned(answer: str, client: Any, *named: Any) -> Any:
+    def converted(exception: Any) -> Any:
         """PySpark looks for every JVM's exceptions in its own, by numbers that mean other objects there."""
-        of_spark = all(client is not gateway._gateway_client for gateway in started)
-        return (sparks if of_spark else protocol.get_return_value)(answer, client, *named)
+        if any(exception._gateway_client is gateway._gateway_client for gateway in started):
+            return captured.UnknownException(desc="of a tool's JVM", stackTrace="")
+        return of_spark(exception)
 
     def start(class_path: str) -> Any:
         gateway = JavaGateway.launch_gateway(
@@ -268,9 +269,9 @@ def tools(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
         started.append(gateway)
         return gateway.jvm
 
-    java_gateway.get_return_value = returned
+    captured.convert_exception = converted
     yield start
-    java_gateway.get_return_value = sparks
+    captured.convert_exception = of_spark
     for gateway in started:
         gateway.shutdown()
 
@@ -327,6 +328,16 @@ def adbc(drivers_folder: Path) -> Iterator[Callable[[str], Adbc]]:
 def jdbc_4(sql: SqlServer, tools: Callable[[str], Any], drivers_folder: Path) -> Callable[..., Any]:
     """Opens connections with the driver of Hive 4, which DBeaver fetches."""
     return connected(sql, tools(f"{drivers_folder}/*"))
+
+
+def over_jdbc(connection: Any, sql: str) -> list[list[Any]]:
+    """The rows of a statement, each value as text or None."""
+    found = connection.createStatement().executeQuery(sql)
+    columns = range(1, found.getMetaData().getColumnCount() + 1)
+    rows = []
+    while found.next():
+        rows.append([found.getString(column) for column in columns])
+    return rows
 
 
 def connected(sql: SqlServer, jvm: Any) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import twinlake
-from tests.reading.conftest import PASSWORD, SqlServer, connected
+from tests.reading.conftest import PASSWORD, SqlServer, connected, over_jdbc
 from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.reading import client
@@ -123,37 +123,30 @@ def test_over_jdbc_a_connection_reads_as_of_its_moment(door: Door, analyst_jvm: 
     )
     ask = "SELECT region, sum(orders) FROM {} GROUP BY region ORDER BY region"
     with closing(connect(more="" if by == "SET" else f"?twinlake.as_of={moment}")) as connection:
-
-        def rows(sql: str) -> list[list[str]]:
-            found, every = connection.createStatement().executeQuery(sql), []
-            while found.next():
-                every.append([found.getString(1), found.getString(2)])
-            return every
-
-        now = rows(ask.format("release_1.sales_per_region")) if by == "SET" else []
+        now = over_jdbc(connection, ask.format("release_1.sales_per_region")) if by == "SET" else []
         if by == "SET":
             connection.createStatement().execute(f"SET twinlake.as_of = {moment}")
         then = [[row["region"], str(row["n"])] for row in http]
         for name in ("sales_per_region", "serve.sales_per_region", "Serve.SALES_PER_REGION s"):
-            assert rows(ask.format(name)) == then
-        assert rows("SELECT tableName, 1 FROM VALUES ('a') t(tableName)") == [["a", "1"]]
+            assert over_jdbc(connection, ask.format(name)) == then
+        assert over_jdbc(connection, "SELECT tableName, 1 FROM VALUES ('a') t(tableName)") == [["a", "1"]]
         assert connection.createStatement().executeQuery("SHOW TABLES").next()
         for sql, says in (
             ("SELECT * FROM release_1.sales_per_region", "this one is of now"),
             ("SELECT * FROM nothing", "cannot be found"),
         ):
             with pytest.raises(Exception, match=says):
-                rows(sql)
+                over_jdbc(connection, sql)
         connection.createStatement().execute("CREATE TEMPORARY VIEW mine AS SELECT * FROM sales_per_region")
         with pytest.raises(Exception, match=r"`serve`\.`mine` cannot be found"):
-            rows("SELECT * FROM mine")
+            over_jdbc(connection, "SELECT * FROM mine")
         connection.createStatement().execute("SET twinlake.as_of = release:7")
         with pytest.raises(Exception, match="AS OF release:7 is refused"):
-            rows(ask.format("sales_per_region"))
+            over_jdbc(connection, ask.format("sales_per_region"))
         connection.createStatement().execute("RESET twinlake.as_of")
         if by == "SET":
-            assert now != then and rows(ask.format("sales_per_region")) == now
-            assert rows("SELECT region, 1 FROM mine LIMIT 1")
+            assert now != then and over_jdbc(connection, ask.format("sales_per_region")) == now
+            assert over_jdbc(connection, "SELECT region, 1 FROM mine LIMIT 1")
 
 
 def test_a_moment_that_is_none_is_refused_at_the_door(door: Door) -> None:

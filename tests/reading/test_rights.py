@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from tests.reading.conftest import ALL, PASSWORD, Released, SqlServer
+from tests.reading.conftest import ALL, PASSWORD, Released, SqlServer, over_jdbc
 from twinlake.base.errors import UsageError
 from twinlake.base.passwords import hashed
 from twinlake.base.waiting import wait_for
@@ -24,7 +24,7 @@ from twinlake.cli.app import build_app
 from twinlake.config import users
 from twinlake.config.rights import ALL as ALL_OF_IT
 from twinlake.config.rights import Rights
-from twinlake.lake.catalog import classified
+from twinlake.lake.catalog import described
 
 NAME = "rita"
 PUBLIC = {
@@ -71,18 +71,9 @@ class Person:
 
 @pytest.fixture
 def rita(sql: SqlServer, released: Released) -> Iterator[Person]:
-    classified.publish(released.lake, PUBLIC)
+    described.publish_classes(released.lake, PUBLIC)
     yield Person(sql)
     users.remove(sql.scratch / "password", NAME)
-
-
-def over_jdbc(connection: Any, sql: str) -> list[list[Any]]:
-    found = connection.createStatement().executeQuery(sql)
-    columns = range(1, found.getMetaData().getColumnCount() + 1)
-    rows = []
-    while found.next():
-        rows.append([found.getString(column) for column in columns])
-    return rows
 
 
 def listed(found: Any, column: int) -> set[str]:
@@ -217,7 +208,7 @@ def test_values_are_seen_masked_wherever_they_stand(
 def test_a_column_that_nobody_has_classified_has_no_value(rita: Person, released: Released) -> None:
     known = PUBLIC["latest_order"].copy()
     del known["region"]
-    classified.publish(released.lake, {**PUBLIC, "latest_order": known})
+    described.publish_classes(released.lake, {**PUBLIC, "latest_order": known})
     rita.may(masks={"*": "hash"})
 
     def masked() -> bool | None:
@@ -358,6 +349,19 @@ def test_who_is_disabled_or_removed_reads_nothing(
         jdbc(NAME)
     users.set_disabled(sql.scratch / "password", NAME, False)
     assert rita.asks("SELECT 1").status_code == 200
+
+
+def test_who_was_added_a_moment_ago_connects_over_jdbc(sql: SqlServer, jdbc: Callable[..., Any]) -> None:
+    file = sql.scratch / "password"
+    for number in range(3):
+        with file.open("a") as lines:
+            lines.write(f"{hashed(f'anew{number}', PASSWORD).strip()}:analyst\n")
+        try:
+            connection = jdbc(f"anew{number}")
+            assert over_jdbc(connection, "SELECT count(*) FROM latest_order") == [["50"]]
+            connection.close()
+        finally:
+            users.remove(file, f"anew{number}")
 
 
 def test_a_statement_goes_past_no_view_that_was_put_in_place(rita: Person) -> None:

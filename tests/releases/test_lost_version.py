@@ -214,7 +214,7 @@ def test_every_job_names_a_damaged_file_of_the_log_and_all_go_on_once_it_is_rest
     sales = next(table for table in TABLES if table.name == SALES)
     changed = NAMES | {SALES: replace(sales, where="status <> 'cancelled'")}
     assert lake.server.status()["topics"][0]["error"] is None
-    lake.server._look_at_files()  # every five minutes
+    lake.server.lake.damages.look(lake.server.lake.tables())  # every five minutes
     errors = [error_of(lake.server.status()["topics"][0]["error"])]
     for kind, params in (("verify", {"table": LATEST}), ("rebuild", {"table": SALES})):
         with pytest.raises(DamagedError) as refused:
@@ -283,7 +283,8 @@ def test_whatever_a_job_reads_damaged_it_names_and_takes_for_nothing_else(
         whole = file.read_bytes()
         for kind, table in jobs:
             file.write_bytes(whole)
-            lake.server._look_at_files()  # nobody knows of the damage: a version known to be lost is not read
+            # nobody knows of the damage: a version known to be lost is not read
+            lake.server.lake.damages.look(lake.server.lake.tables())
             damage(file)
             forget(spark)
             expected.append((f"{damage.__name__} {file.name}", f"{kind} {table}", str(file)))

@@ -12,28 +12,13 @@ import pytest
 
 from jobs.tables import latest_order, sales_per_region
 from tests.project import OURS, project_in
-from tests.unopened import AT, make_live
-from twinlake import Derived
+from tests.unopened import BIG, make_live, version
 from twinlake.config.settings import Settings
-from twinlake.kinds.kind import Kind
 from twinlake.lake import formats
-from twinlake.lake.catalog import classified, described
+from twinlake.lake.catalog import described
 from twinlake.lake.catalog.release_log import live
-from twinlake.lake.catalog.version import Version
 from twinlake.server.contract_facts import ContractFacts, classification
 from twinlake.topics.topic import load_topic
-
-BIG = Derived(
-    name="big", reads=("sales_per_region",), columns=("region", "total"), keys=("region",), by=("region",),
-    sql="SELECT region, max(sales) AS total FROM sales_per_region WHERE orders > 1 GROUP BY region",
-)  # fmt: skip
-
-
-def version(table: Kind, build: int, **reads: str) -> Version:
-    return Version(
-        table=table.name, fingerprint=f"{build}" * 12, build=build, definition=table.to_json(),
-        topics=() if reads else ("orders",), contracts={"orders": "1.0.0"}, created_at=AT, reads=reads,
-    )  # fmt: skip
 
 
 def classify(contract: Path, **columns: str) -> None:
@@ -103,7 +88,7 @@ def test_of_a_topic_that_is_not_open_nothing_is_taken_for_public(lake: Any) -> N
 def test_contracts_are_told_again_when_another_release_is_live(lake: Any) -> None:
     facts = ContractFacts()
     facts.look(lake, live(lake.path))
-    assert classified.classified(lake.path)["latest_order"]["customer"] == ["personal"]
+    assert described.classified(lake.path)["latest_order"]["customer"] == ["personal"]
     assert described.described(lake.path)["orders"].classes == {
         "customer": "personal",
         "amount": "confidential",
@@ -111,14 +96,14 @@ def test_contracts_are_told_again_when_another_release_is_live(lake: Any) -> Non
 
     classify(lake.contracts / "orders.yaml", region="internal")
     facts.look(lake, live(lake.path))
-    assert classified.classified(lake.path)["latest_order"]["region"] == []
+    assert described.classified(lake.path)["latest_order"]["region"] == []
     now = live(lake.path)
     assert now is not None
     facts.look(lake, replace(now, number=2))
-    assert classified.classified(lake.path)["latest_order"]["region"] == ["internal"]
+    assert described.classified(lake.path)["latest_order"]["region"] == ["internal"]
 
 
 def test_a_file_that_is_torn_says_nothing(lake: Any) -> None:
     (lake.path / "classified.json").write_text('{"latest_order": {"cust')
 
-    assert classified.classified(lake.path) == {}
+    assert described.classified(lake.path) == {}

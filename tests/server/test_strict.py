@@ -19,7 +19,8 @@ SOME: dict[str, dict[str, Any]] = {
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
     "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"},
     "reject": {"plan": "p", "rejected_by": "me"}, "rollback": {"approved_by": "me"},
-    "retire": {}, "changelog": {"table": "t", "topic": "c"}, "pause": {"name": "t", "by": "me"},
+    "retire": {}, "changelog": {"table": "t", "topic": "c"}, "publish": {"table": "t"},
+    "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
     "backup": {}, "expire": {},
 }  # fmt: skip

@@ -11,29 +11,14 @@ import pytest
 
 from jobs.tables import sales_per_region
 from tests.project import OURS
-from tests.unopened import AT, certificate, make_live
-from twinlake import Derived
+from tests.unopened import BIG, certificate, make_live, version
 from twinlake.base.errors import NotFoundError
 from twinlake.config.settings import Settings
-from twinlake.kinds.kind import Kind
 from twinlake.lake import formats
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.plans import Plans
-from twinlake.lake.catalog.version import Version
 from twinlake.server.table_facts import table_facts
 from twinlake.topics.topic import load_topic
-
-BIG = Derived(
-    name="big", reads=("sales_per_region",), columns=("region", "total"), keys=("region",), by=("region",),
-    sql="SELECT region, max(sales) AS total FROM sales_per_region WHERE orders > 1 GROUP BY region",
-)  # fmt: skip
-
-
-def version(table: Kind, build: int, **reads: str) -> Version:
-    return Version(
-        table=table.name, fingerprint=f"{build}" * 12, build=build, definition=table.to_json(),
-        topics=("orders",), contracts={"orders": "1.0.0"}, created_at=AT, reads=reads,
-    )  # fmt: skip
 
 
 @pytest.fixture

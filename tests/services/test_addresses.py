@@ -11,7 +11,7 @@ def test_every_address_is_known_before_anything_runs(context: Context) -> None:
     found = addresses(context)
 
     missing = {name for name, value in asdict(found).items() if value in ("", None)}
-    assert missing == set()
+    assert missing == {"sql_ca_file"}  # of a server on another machine alone
     assert found.bootstrap_servers == f"127.0.0.1:{context.ports['broker']}"
 
 

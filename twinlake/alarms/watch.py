@@ -26,12 +26,11 @@ from twinlake.alarms.history import History, Minute, TablePoint, history_folder
 from twinlake.alarms.receivers import Notifier
 from twinlake.base.errors import TwinlakeError, first_lines
 from twinlake.base.times import Clock, parse_moment
-from twinlake.config import users
 from twinlake.config.settings import Services, Settings
 from twinlake.server.client import LakeClient
 from twinlake.services.alarms import BOOK, LATE_S
 from twinlake.services.folders import folders_of
-from twinlake.services.sql import users_file
+from twinlake.services.sql import nobody_let_in
 from twinlake.services.supervise import control, record
 from twinlake.topics.contract_file import load_promise
 from twinlake.topics.promises import Promise
@@ -57,14 +56,6 @@ STARTING = ("waiting", "preparing", "starting", "not ready")
 def book_file(settings: Settings) -> Path:
     """Where the alarms of a data directory are kept."""
     return settings.run_dir / BOOK
-
-
-def _nobody_let_in(settings: Settings) -> TwinlakeError | None:
-    try:
-        users.refuse_damaged(users_file(folders_of(settings)))
-    except TwinlakeError as error:
-        return error
-    return None
 
 
 class Watch:
@@ -166,7 +157,7 @@ class Watch:
         return Figures(
             parts=self._known, supervisor=record.supervisor_error(self._settings),
             disk=Disk(free=disk.free, total=disk.total), status=status, error=error, restarts=restarts,
-            unasked=self._unasked, nobody_let_in=_nobody_let_in(self._settings),
+            unasked=self._unasked, nobody_let_in=nobody_let_in(folders_of(self._settings)),
             refused=self._refused(status, now) if status else {},
         )  # fmt: skip
 

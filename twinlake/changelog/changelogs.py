@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
-
-import structlog
 
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Run
@@ -17,13 +13,11 @@ from twinlake.changelog.destination import Destination, position_topic
 from twinlake.changelog.form import schemas
 from twinlake.changelog.sender import Sender
 from twinlake.kinds.kind import Kind
-from twinlake.lake.catalog import release_log
 from twinlake.lake.open_lake import OpenLake
-from twinlake.lake.storage import store
+from twinlake.lake.table_workers import TableWorkers, opened_live
 from twinlake.topics import record_id
 from twinlake.topics.topic import topic_names
 
-journal = structlog.get_logger(__name__)
 _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -36,34 +30,12 @@ class Changelog:
     started_at: str
 
 
-class Changelogs:
-    """Implements `lake.open_lake.RunningChangelogs`. `<lake>/changelogs/<table>.json` is there while one is
-    on; a table has one at most.
-    """
+class Changelogs(TableWorkers[Changelog, Sender]):
+    """Implements `lake.open_lake.RunningChangelogs`, by files in `<lake>/changelogs`."""
 
     def __init__(self, lake: Location, lake_id: str) -> None:
-        self._folder = lake / "changelogs"
+        super().__init__(lake / "changelogs", Changelog)
         self._lake_id = lake_id
-        self._senders: dict[str, Sender] = {}
-        self._lock = threading.Lock()
-
-    def begin(self, lake: OpenLake) -> None:
-        """Go on with those that are on."""
-        with self._lock:
-            for one in self._on():
-                self._send(lake, one)
-
-    def end(self) -> None:
-        """Send no more; they stay on for the next start."""
-        with self._lock:
-            for sender in self._senders.values():
-                sender.cancel()
-            for sender in self._senders.values():
-                sender.stop()
-
-    def status(self) -> list[dict[str, Any]]:
-        """Without the lock, which is held while a sender ends."""
-        return [sender.status() for _, sender in sorted(self._senders.copy().items())]
 
     def start(self, lake: OpenLake, table: str, topic: str, run: Run) -> dict[str, Any]:
         with self._lock:
@@ -75,55 +47,35 @@ class Changelogs:
                 )  # fmt: skip
             if table not in on:
                 self._refuse(lake, table, topic, [one.topic for one in on.values()], run)
-                made = Changelog(table=table, topic=topic, started_at=lake.clock().isoformat())
-                store.replace(self._folder / f"{table}.json", json.dumps(asdict(made), indent=2))
-                self._send(lake, made)
-            return self._senders[table].status()
+                self._put(lake, Changelog(table=table, topic=topic, started_at=lake.clock().isoformat()))
+            return self._workers[table].status()
 
     def stand_still(self, table: str, run: Run) -> None:
         self._sender(table).stand_still(run)
 
     def stop(self, lake: OpenLake, table: str) -> dict[str, Any]:
         with self._lock:
-            sender = self._sender(table)
-            sender.stop()
-            store.delete(self._folder / f"{table}.json")
+            stopped = self._drop(self._sender(table))
             lake.pauses.drop("changelog", table)  # the next one of this table is another one
-            del self._senders[table]
-            return {**sender.status(), "state": "stopped"}
+            return stopped
 
     def _sender(self, table: str) -> Sender:
-        sender = self._senders.get(table)
+        sender = self._workers.get(table)
         if sender is None:
-            on = ", ".join(sorted(self._senders)) or "none"
             raise NotFoundError(
-                f"table {table} has no changelog", f"tables that have: {on}", "name one of them"
+                f"table {table} has no changelog", f"tables that have: {self._named()}", "name one of them"
             )
         return sender
 
-    def _send(self, lake: OpenLake, one: Changelog) -> None:
-        self._senders[one.table] = Sender(lake, self._lake_id, one.table, one.topic)
-        self._senders[one.table].start()
-
-    def _on(self) -> list[Changelog]:
-        files = (name for name in sorted(store.names(self._folder)) if name.endswith(".json"))
-        return [store.read_as(self._folder / name, Changelog) for name in files]
+    def _made(self, lake: OpenLake, one: Changelog) -> Sender:
+        return Sender(lake, self._lake_id, one.table, one.topic)
 
     def _refuse(self, lake: OpenLake, table: str, topic: str, others: list[str], run: Run) -> None:
         """Before anything is made: everything that can be known to be wrong."""
-        name = lake.live_version(table)
-        if name is None:
-            live = release_log.live(lake.path)
-            raise NotFoundError(
-                f"table {table!r} is not live",
-                f"live are: {', '.join(sorted(live.tables)) if live else 'none yet'}",
-                "name one of them, or make it live",
-            )
-        version = lake.versions.get(table, name)
-        opened = lake.versions.opened(version)
+        opened = opened_live(lake, table)
         _refuse_kind(opened.definition)
         _refuse_name(topic, [*topic_names(*lake.settings.sources)], others)
-        view = opened.view(lake.versions.pin(version, run)).select(*opened.definition.timeless)
+        view = opened.view(lake.versions.pin(opened.version, run)).select(*opened.definition.timeless)
         schemas(table, opened.definition.view_keys, view.schema)
         login = lake.settings.services().kafka("changelog")
         Destination(login, topic, table, self._lake_id).refuse_foreign()

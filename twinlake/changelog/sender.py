@@ -1,7 +1,6 @@
 """Sender: the one thread that sends a changelog, from position to position of whatever version is live.
 
-It polls the table's position: nobody who advances a version ever waits for it. All
-that has happened since the last transaction goes into the next one.
+All that has happened since the last transaction goes into the next one.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
-from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, first_lines
+from twinlake.base.errors import BusyError, TwinlakeError, first_lines
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
 from twinlake.base.waiting import holding
@@ -23,36 +20,29 @@ from twinlake.changelog.destination import Destination, Record
 from twinlake.changelog.form import Form, registered
 from twinlake.changelog.position import Position
 from twinlake.kinds.kind import is_stored
-from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.version import Pin, Version, pin_json
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
-from twinlake.spark.session import cancel
+from twinlake.lake.table_workers import STOP_S, TableWorker
 from twinlake.topics.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LOOK_S = 0.5
 WHOLE_EVERY_S = 30.0
 """A table whose every key is compared is compared so often at most, and a tenth of the time."""
-RETRY_FIRST_S, RETRY_LAST_S = 1.0, 60.0
-STOP_S = 60.0
 
 
-class Sender:
-    """Whatever fails is shown and tried again, ever more rarely, from what the position topic tells."""
+class Sender(TableWorker):
+    """What failed is tried again from what the position topic tells."""
 
     def __init__(self, lake: OpenLake, lake_id: str, table: str, topic: str) -> None:
-        self.table, self.topic = table, topic
-        self.error: TwinlakeError | None = None
+        super().__init__(lake, table, "changelog", topic=topic)
+        self.topic = topic
         self.sent: Position | None = None
-        self._lake = lake
         self._lake_id = lake_id
-        self._journal = structlog.get_logger(__name__).bind(table=table, topic=topic)
-        self._run = Run(id=f"changelog-{table}")
         self._turn = threading.Lock()
         """Held while something is sent."""
         self._destination: Destination | None = None
@@ -60,30 +50,15 @@ class Sender:
         self._form: tuple[str, Form] | None = None
         self._records, self._way, self._sent_at = 0, "", ""
         self._rest_until = 0.0  # on the monotonic clock
-        self._thread = threading.Thread(target=self._go, name=f"changelog {table}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Have it end; what it computes for a transaction is given up."""
-        self._run.cancelled.set()
-        cancel(self._lake.spark.sparkContext, self._run.tag)
-
-    def stop(self) -> None:
-        """The same; returns when nothing is sent any more."""
-        self.cancel()
-        self._thread.join(STOP_S)
 
     def stand_still(self, run: Run) -> None:
         """Returns once nothing is sent any more, after it was paused; what is computed for a transaction is
         given up."""
-        cancel(self._lake.spark.sparkContext, self._run.tag)
+        self._give_up()
         with holding(self._turn, f"the transaction of the changelog of {self.table} to end", STOP_S, run):
             pass  # from here on it sees that it is paused
 
     def status(self) -> dict[str, Any]:
-        """How far it is; from memory."""
         sent, paused = self.sent, self._paused()
         error = None if paused else self.error
         return {
@@ -102,27 +77,6 @@ class Sender:
     def _paused(self) -> Paused | None:
         return self._lake.pauses.of("changelog", self.table)
 
-    def _go(self) -> None:
-        context = self._lake.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", "batch")
-        context.addJobTag(self._run.tag)
-        retry_s = RETRY_FIRST_S
-        while not self._run.cancelled.is_set():
-            try:
-                with self._turn:
-                    if self._paused():
-                        self._forget()
-                    else:
-                        self._look()
-                self.error, retry_s, wait_s = None, RETRY_FIRST_S, LOOK_S
-            except Exception as error:
-                if self._run.cancelled.is_set():
-                    break
-                self._fail(error)
-                retry_s, wait_s = min(RETRY_LAST_S, 2 * retry_s), retry_s
-            self._run.cancelled.wait(wait_s)
-        self._forget()
-
     def _fail(self, error: Exception) -> None:
         self._journal.error("the changelog is not sent", exc_info=error)
         known = damage_in(error, self._lake.path) or error
@@ -130,7 +84,6 @@ class Sender:
             f"the changelog of {self.table} is not sent", first_lines(error),
             "fix what the error names; it is tried again by itself, and nothing is left out",
         )  # fmt: skip
-        self._forget()
 
     def _forget(self) -> None:
         """What was sent last is asked of the broker again: a transaction may be committed or not."""
@@ -140,20 +93,20 @@ class Sender:
         self._is_sure = False
 
     def _look(self) -> None:
-        """Send what there is to send, if it is time for it."""
-        live = release_log.live(self._lake.path)
-        name = live.tables.get(self.table) if live else None
-        if live is None or name is None:
-            raise NotFoundError(
-                f"table {self.table} is not live", "no release has it now, so nobody can say what it shows",
-                f"make it live again, or end this with `twinlake changelog {self.table} --stop`",
-            )  # fmt: skip
+        with self._turn:
+            if self._paused():
+                self._forget()
+            else:
+                self._send_what_there_is()
+
+    def _send_what_there_is(self) -> None:
+        """If it is time for it."""
+        live, version = self._live()
         if self._destination is None:
             login = self._lake.settings.services().kafka("changelog")
             made = Destination(login, self.topic, self.table, self._lake_id)
             self.sent = made.open()
             self._destination = made
-        version = self._lake.versions.get(self.table, name)
         at = self._lake.versions.position(version)
         if self._is_sure and self._has_sent(live.number, at):
             return

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from twinlake.alarms.conditions import of_backups
-from twinlake.base.errors import UsageError
 from twinlake.base.files import full_disk
 from twinlake.base.times import utc_now
 from twinlake.cli.output import say
-from twinlake.config import users
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.problems import Problem
 from twinlake.services.rotation import unfinished_error
-from twinlake.services.sql import users_file
+from twinlake.services.sql import nobody_let_in
 from twinlake.services.upgrade import state as upgrade
 
 _SIGNED_IN_TO = ("sql", "console")
@@ -65,11 +63,8 @@ def show_backup(settings: Settings, lake: Mapping[str, Any]) -> None:
 def _nobody_let_in(settings: Settings, parts: list[dict[str, Any]]) -> list[Problem]:
     if not any(part["part"] in _SIGNED_IN_TO for part in parts):
         return []
-    try:
-        users.refuse_damaged(users_file(folders_of(settings)))
-    except UsageError as error:
-        return [Problem("users", None, "users", error.to_json())]
-    return []
+    error = nobody_let_in(folders_of(settings))
+    return [Problem("users", None, "users", error.to_json())] if error else []
 
 
 def _without_room(settings: Settings, found: list[Problem]) -> list[Problem]:

@@ -119,16 +119,20 @@ class Airflow:
         return bool(self.url)
 
 
+_ADDRESS = keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0")
+_HOST = keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Console:
     """The pages in a browser."""
 
     listen: Annotated[str, Key(
-        keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0"),
+        _ADDRESS,
         "the address to listen on; beyond loopback it needs the three below",
         '"0.0.0.0"')] = "127.0.0.1"  # fmt: skip
     name: Annotated[str, Key(
-        keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters"),
+        _HOST,
         "what browsers call it; any other name is refused", '"twinlake.example.com"',
         "127.0.0.1 and localhost")] = ""  # fmt: skip
     certificate_file: Annotated[File, Key(
@@ -143,11 +147,11 @@ class Sql:
     """The SQL server for clients on other machines; on this one it listens without any of these."""
 
     listen: Annotated[str, Key(
-        keys.matching(r"[0-9a-fA-F:.]+", "an IP address, like 0.0.0.0"),
+        _ADDRESS,
         "the address to listen on for others, by TLS alone, by every protocol; it needs the three below",
         '"0.0.0.0"', "nowhere")] = ""  # fmt: skip
     name: Annotated[str, Key(
-        keys.matching(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", "a host's name in small letters"),
+        _HOST,
         "what clients call it, as its certificate does; any other name is refused over HTTP",
         '"twinlake.example.com"')] = ""  # fmt: skip
     certificate_file: Annotated[File, Key(keys.file, "PEM, the chain", '"/etc/twinlake/sql.pem"')] = None

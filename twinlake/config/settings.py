@@ -92,7 +92,10 @@ class Services:
 
     def save(self, path: Path) -> None:
         """Write the file as a whole, readable by its owner only."""
-        replace_file(path, json.dumps(asdict(self), indent=2) + "\n", SECRET)
+        found = asdict(self)
+        if not self.sql_ca_file:  # of a client on another machine
+            del found["sql_ca_file"]
+        replace_file(path, json.dumps(found, indent=2) + "\n", SECRET)
 
     @classmethod
     def load(cls, path: Path) -> Services:

@@ -1,45 +1,39 @@
 """Publisher: the one thread that publishes a table, from position to position of whatever version is live.
 
-It polls the table's position: nobody who advances a version ever waits for it. All that has happened since
-the last commit goes into the next one.
+All that has happened since the last commit goes into the next one.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import structlog
-
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import BusyError, ChangedTableError, NotFoundError, TwinlakeError, first_lines
-from twinlake.base.job import Run
+from twinlake.base.errors import BusyError, ChangedTableError, TwinlakeError, first_lines
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment
 from twinlake.batch.touched import is_known
 from twinlake.kinds.kind import is_stored
-from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.maintained_version import LogView, Opened, pruning_columns
 from twinlake.lake.catalog.version import Health, Pin, Version, pin_json
 from twinlake.lake.delta.data_file import rows_in
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
+from twinlake.lake.table_workers import TableWorker
 from twinlake.published import changes
 from twinlake.published.changes import ALL_KEYS, Rewrite
 from twinlake.published.folder import Folder, plain, refuse_types
 from twinlake.published.position import Position
-from twinlake.spark.session import cancel, scratch_folder
+from twinlake.spark.session import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LOOK_S = 0.5
 EVERY_S = 5.0
 """Between the end of a commit and the next one at least: each is a file more for readers."""
 REST, LONGEST_REST_S = 3.0, 30.0
@@ -49,21 +43,15 @@ WHOLE_EVERY_S = 30.0
 """A table whose every key is compared is compared so often at most, and a tenth of the time."""
 FILE_BYTES = 16 << 20
 """So large a data file becomes before it is divided: a changed row costs the writing of its file."""
-RETRY_FIRST_S, RETRY_LAST_S = 1.0, 60.0
-STOP_S = 60.0
 
 
-class Publisher:
-    """Whatever fails is shown and tried again, ever more rarely, from what the folder's commits say."""
+class Publisher(TableWorker):
+    """What failed is tried again from what the folder's commits say."""
 
     def __init__(self, lake: OpenLake, lake_id: str, table: str, path: Location) -> None:
-        self.table = table
-        self.error: TwinlakeError | None = None
+        super().__init__(lake, table, "publish")
         self.folder = Folder(path, table)
-        self._lake = lake
         self._lake_id = lake_id
-        self._journal = structlog.get_logger(__name__).bind(table=table)
-        self._run = Run(id=f"publish-{table}")
         self._at: Position | None = None
         self._is_known = False  # that `_at` is what the folder says, and of this lake
         self._committed = -1
@@ -72,23 +60,8 @@ class Publisher:
         self._newest: dict[str, int] = {}
         self._files = self._bytes = 0
         self._rest_until = 0.0  # on the monotonic clock
-        self._thread = threading.Thread(target=self._go, name=f"publish {table}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Have it end; what it computes for a commit is given up."""
-        self._run.cancelled.set()
-        cancel(self._lake.spark.sparkContext, self._run.tag)
-
-    def stop(self) -> None:
-        """The same; returns when nothing is written any more."""
-        self.cancel()
-        self._thread.join(STOP_S)
 
     def status(self) -> dict[str, Any]:
-        """How far it is; from memory."""
         at, health = self._at, self._health()
         paused = bool(health and health.paused and not self.error)
         stalled = health.error if health and health.stalled and not paused else None
@@ -121,22 +94,6 @@ class Publisher:
         found = (one for one in self._lake.versions.health() if one.table == self.table)
         return next((one for one in found if one.version == live), None)
 
-    def _go(self) -> None:
-        context = self._lake.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", "batch")
-        context.addJobTag(self._run.tag)
-        retry_s = RETRY_FIRST_S
-        while not self._run.cancelled.is_set():
-            try:
-                self._look()
-                self.error, retry_s, wait_s = None, RETRY_FIRST_S, LOOK_S
-            except Exception as error:
-                if self._run.cancelled.is_set():
-                    break
-                self._fail(error)
-                retry_s, wait_s = min(RETRY_LAST_S, 2 * retry_s), retry_s
-            self._run.cancelled.wait(wait_s)
-
     def _fail(self, error: Exception) -> None:
         self._journal.error("the table is not published", exc_info=error)
         known = damage_in(error, self._lake.path) or error
@@ -147,19 +104,13 @@ class Publisher:
             f"table {self.table} is not published", first_lines(error),
             "fix what the error names; it is tried again by itself, and nothing is left out",
         )  # fmt: skip
+
+    def _forget(self) -> None:
         self.folder.forget()
         self._is_known = False
 
     def _look(self) -> None:
-        """Publish what there is to publish, if it is time for it."""
-        live = release_log.live(self._lake.path)
-        name = live.tables.get(self.table) if live else None
-        if live is None or name is None:
-            raise NotFoundError(
-                f"table {self.table} is not live", "no release has it now, so nobody can say what it shows",
-                f"make it live again, or end this with `twinlake publish {self.table} --stop`",
-            )  # fmt: skip
-        version = self._lake.versions.get(self.table, name)
+        live, version = self._live()
         self._newest = self._lake.versions.position(version)
         if not self._is_known or self.folder.newest != self._committed:
             self.folder.forget()

@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.query import build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports, show_report
-    from twinlake.reading.rights import ENDED, RightsInForce
+    from twinlake.reading.rights import RightsInForce
     from twinlake.reading.running import RunningStatements
     from twinlake.reading.turns import LONG_AT_ONCE, Statements
 
@@ -111,10 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
         return follower.followed
 
     running = RunningStatements(know_running(spark), lambda: read_acts(settings.lake))
-    rights = RightsInForce(
-        spark, settings.lake, password_file,
-        lambda user: running.end_of(user, TwinlakeError(ENDED[0], ENDED[1].format(user), ENDED[2])),
-    )  # fmt: skip
+    rights = RightsInForce(spark, settings.lake, password_file, running.end_of)
     rights.start()
     jdbc = open_jdbc(spark)
     journal.info("JDBC is open", host=HOST, port=given.jdbc_port)

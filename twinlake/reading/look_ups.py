@@ -58,9 +58,9 @@ class LookUps:
         """What is known of the table. NotFoundError without such a table that the user may read, UsageError
         for a key that is none of its."""
         followed = self._followed()
-        known = {name: one for name, one in followed.looked_up.items() if self._judge.may_read(user, name)}
-        table = known.get(asked.table)
-        if table is None:
+        table = followed.looked_up.get(asked.table)
+        if table is None or not self._judge.may_read(user, asked.table):
+            known = [name for name in followed.looked_up if self._judge.may_read(user, name)]
             why = f"release {followed.release} has no such table{near(asked.table, known)}"
             if followed.release is None:
                 why = "nothing has been released yet"

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
-from twinlake.base.errors import UsageError
+from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.location import Location
 from twinlake.config import users
 from twinlake.config.rights import ALL
 from twinlake.config.users import User
-from twinlake.lake.catalog import classified
+from twinlake.lake.catalog import described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_S = 1.0
-ENDED = (
-    "the statement was ended, and its connection closed", "the rights of {} have changed",
-    "connect again; `twinlake users list` shows the rights",
-)  # fmt: skip
-"""What happened, why, what to do, for who has lost a right."""
-
 journal = structlog.get_logger(__name__)
 
 
@@ -53,12 +47,12 @@ class Unlimited:
 class RightsInForce:
     """Follows the users' `file` and the lake's classifications, every second and whenever somebody signs in.
 
-    `ended` is called with each user who may read something else from now on, or nothing; statements and
-    connections over JDBC end here. Where the file cannot be read nobody reads anything.
+    `ended` is called with each user who may read something else from now on, or nothing, and the error for
+    them; statements and connections over JDBC end here. Where the file cannot be read nobody reads anything.
     """
 
     def __init__(
-        self, spark: SparkSession, lake: Location, file: Path, ended: Callable[[str], object] = str
+        self, spark: SparkSession, lake: Location, file: Path, ended: Callable[[str, TwinlakeError], object]
     ) -> None:
         self._lake, self._file, self._ended = lake, file, ended
         jvm: Any = spark._jvm
@@ -108,13 +102,17 @@ class RightsInForce:
         before, self._of_each, self._seen = self._of_each, now, seen
         for name in _lost(before, now):
             journal.info("the rights of a user have changed, who is disconnected", user=name)
-            self._sessions.end(name, ENDED[0], ENDED[1].format(name), ENDED[2])
-            self._ended(name)
+            why = TwinlakeError(
+                "the statement was ended, and its connection closed", f"the rights of {name} have changed",
+                "connect again; `twinlake users list` shows the rights",
+            )  # fmt: skip
+            self._sessions.end(name, why.what, why.why, why.remedy)
+            self._ended(name, why)
 
     def _look_at_classes(self) -> None:
-        published = classified.published(self._lake)
+        published = described.published(self._lake, described.CLASSES)
         if published != self._classified:
-            self._rights.classify(json.dumps(classified.classified(self._lake)))
+            self._rights.classify(json.dumps(described.classified(self._lake)))
             self._classified = published
 
     def _run(self) -> None:

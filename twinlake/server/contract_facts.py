@@ -14,8 +14,8 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.kinds.all import from_json
 from twinlake.kinds.late import FINAL
 from twinlake.kinds.windows import END, START
-from twinlake.lake.catalog import classified, described
-from twinlake.lake.catalog.classified import Classes
+from twinlake.lake.catalog import described
+from twinlake.lake.catalog.described import Classes
 from twinlake.lake.catalog.release_log import Release, releases
 from twinlake.lake.catalog.version import Version, versions_of
 from twinlake.lake.log import topic_views
@@ -48,7 +48,7 @@ class ContractFacts:
         masked by classification sees less."""
         try:
             described.publish(lake.path, lake.settings.sources)
-            classified.publish(lake.path, classification(lake))
+            described.publish_classes(lake.path, classification(lake))
         except Exception:
             journal.exception("readers do not see what contracts say")
 
@@ -62,7 +62,7 @@ class ContractFacts:
 
 
 def classification(lake: OpenLake) -> Classes:
-    """By view, what each of its columns is; see `lake/catalog/classified.py`."""
+    """By view, what each of its columns is; see `lake/catalog/described.py`."""
     topics = lake.topics.active()
     words = _words(lake)
     found: dict[str, Of] = {}

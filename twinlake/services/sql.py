@@ -125,6 +125,15 @@ def users_file(folders: Folders) -> Path:
     return folders.of("access") / "users"
 
 
+def nobody_let_in(folders: Folders) -> UsageError | None:
+    """Why the console and the SQL server let nobody in, where the users cannot be read."""
+    try:
+        users.refuse_damaged(users_file(folders))
+    except UsageError as error:
+        return error
+    return None
+
+
 def _prepare(context: Context) -> None:
     if not (context.in_container or namespaces() or unconfined_file(context.folders).exists()):
         raise unconfined_error(context.folders)

@@ -20,8 +20,7 @@ def publish(lake: Location, topic: Topic, met: Sequence[int] = ()) -> None:
     when the log has met another schema: `met` are the ids of all so far."""
     file = _file(lake, topic.name)
     text = json.dumps({**topic.to_json(), "schemas_met": list(met)}, indent=2)
-    if not store.exists(file) or store.read(file) != text.encode():
-        store.replace(file, text)
+    store.replace_other(file, text)
 
 
 def active_topic(lake: Location, name: str) -> Topic:

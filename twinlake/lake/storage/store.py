@@ -167,6 +167,12 @@ def replace(file: Location, content: str) -> None:
     replace_bytes(file, content.encode())
 
 
+def replace_other(file: Location, content: str) -> None:
+    """Replaces the file where it says something else: who looks when it was replaced sees no change."""
+    if not exists(file) or read(file) != content.encode():
+        replace(file, content)
+
+
 def replace_bytes(file: Location, content: bytes) -> None:
     with telling_of_no_room(file.parent):
         of(file).replace(file, content)

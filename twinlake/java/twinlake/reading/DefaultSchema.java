@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetCatalogAndNamespace;
 import org.apache.spark.sql.execution.command.SetNamespaceCommand;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -50,6 +49,6 @@ public final class DefaultSchema {
   }
 
   private static Seq<String> serve() {
-    return List$.MODULE$.from(CollectionConverters.asScala(List.of(SERVE)));
+    return Seqs.of(List.of(SERVE));
   }
 }

@@ -13,18 +13,12 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.List$;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * `information_schema` as SQL's standard has it, of what a reader is shown ({@link Listing}): `schemata`, `tables` and
@@ -74,7 +68,7 @@ public final class InformationSchema {
     return plan.transformUpWithSubqueries(new Answering(session));
   }
 
-  private static final class Answering extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  private static final class Answering extends Rewriting {
     private final SparkSession session;
 
     Answering(SparkSession session) {
@@ -82,20 +76,15 @@ public final class InformationSchema {
     }
 
     @Override
-    public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof UnresolvedRelation relation && isOf(CollectionConverters.asJava(relation.multipartIdentifier()));
+    LogicalPlan rewritten(LogicalPlan node) {
+      return node instanceof UnresolvedRelation relation
+          && isOf(CollectionConverters.asJava(relation.multipartIdentifier())) ? rows(relation) : null;
     }
 
     private static boolean isOf(List<String> name) {
       int parts = name.size();
       return (parts == 2 || parts == 3 && name.get(0).equalsIgnoreCase(CATALOG))
           && name.get(parts - 2).equalsIgnoreCase(NAME);
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
-      return isDefinedAt(node) ? (B) rows((UnresolvedRelation) node) : otherwise.apply(node);
     }
 
     private LogicalPlan rows(UnresolvedRelation relation) {
@@ -148,11 +137,6 @@ public final class InformationSchema {
   }
 
   private static LogicalPlan named(String table, StructType columns, List<Row> rows) {
-    Seq<Row> found = List$.MODULE$.from(CollectionConverters.asScala(rows));
-    List<Attribute> attributes = List.copyOf(CollectionConverters.asJava(DataTypeUtils.toAttributes(columns)));
-    LocalRelation relation = LocalRelation.fromExternalRows(
-        List$.MODULE$.from(CollectionConverters.asScala(attributes)), found);
-    Seq<String> schema = List$.MODULE$.from(CollectionConverters.asScala(List.of(NAME)));
-    return new SubqueryAlias(new AliasIdentifier(table, schema), relation);
+    return new SubqueryAlias(new AliasIdentifier(table, Seqs.of(List.of(NAME))), LocalRows.of(columns, rows));
   }
 }

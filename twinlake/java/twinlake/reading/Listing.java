@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
-import scala.collection.immutable.List$;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -107,7 +106,7 @@ public final class Listing {
           .filter(name -> wanted.fits(name.table()) && rights.mayRead(schema, name.table()))
           .sorted(Comparator.comparing(TableIdentifier::table)).toList();
       List<CatalogTable> views = CollectionConverters.asJava(
-          catalog.getTablesByName(List$.MODULE$.from(CollectionConverters.asScala(names))));
+          catalog.getTablesByName(Seqs.of(names)));
       return rights.areAll() ? views : views.stream().map(this::shown).toList();
     } catch (Exception failed) {
       if (failed instanceof NoSuchNamespaceException) {

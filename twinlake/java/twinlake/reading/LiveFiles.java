@@ -14,7 +14,6 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -62,12 +61,12 @@ final class LiveFiles implements FileIndex {
         .filter(file -> conditions.stream().allMatch(file::mayHold))
         .map(file -> new FileStatusWithMetadata(file.status(), Map$.MODULE$.empty()))
         .toList();
-    return seq(List.of(new PartitionDirectory(InternalRow.empty(), seq(wanted))));
+    return Seqs.of(List.of(new PartitionDirectory(InternalRow.empty(), Seqs.of(wanted))));
   }
 
   @Override
   public Seq<Path> rootPaths() {
-    return seq(List.of(new Path(path)));
+    return Seqs.of(List.of(new Path(path)));
   }
 
   @Override
@@ -87,9 +86,5 @@ final class LiveFiles implements FileIndex {
   @Override
   public StructType partitionSchema() {
     return new StructType();
-  }
-
-  private static <T> Seq<T> seq(List<T> from) {
-    return List$.MODULE$.from(CollectionConverters.asScala(from));
   }
 }

@@ -17,7 +17,6 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** What is seen instead of a value. NULL stays NULL; equal values have equal hashes, so they can be counted and joined. */
 public final class Masks {
@@ -76,7 +75,7 @@ public final class Masks {
   }
 
   private static Expression invoked(String name, DataType type, List<Expression> of, boolean isDeterministic) {
-    Seq<Expression> arguments = List$.MODULE$.from(CollectionConverters.asScala(of));
+    Seq<Expression> arguments = Seqs.of(of);
     return new StaticInvoke(
         Masks.class, type, name, arguments, List$.MODULE$.empty(), true, true, isDeterministic, Option.empty());
   }

@@ -41,9 +41,20 @@ final class Names extends Rule<LogicalPlan> {
     return Protected.over(session, PastTables.bound(answered));
   }
 
+  /** The name that a node has of a table or view, part by part; null of one that names none. */
+  static List<String> of(TreeNode<?> node) {
+    Seq<String> name = node instanceof UnresolvedRelation relation ? relation.multipartIdentifier()
+        : node instanceof UnresolvedTable table ? table.multipartIdentifier()
+        : node instanceof UnresolvedTableOrView either ? either.multipartIdentifier() : null;
+    return name == null ? null : CollectionConverters.asJava(name);
+  }
+
   private void check(TreeNode<?> node) {
+    List<String> name = of(node);
+    if (name != null) {
+      checkName(name);
+    }
     if (node instanceof UnresolvedRelation relation) {
-      checkName(relation.multipartIdentifier());
       if (relation.options().containsKey(UnresolvedRelation.REQUIRED_WRITE_PRIVILEGES())) { // Spark's, of a target
         throw new Refused(
             "a statement that writes", "the views belong to the release log and the tables to the lake server");
@@ -51,10 +62,6 @@ final class Names extends Rule<LogicalPlan> {
       if (!relation.options().isEmpty()) {
         throw new Refused("WITH (...) of a relation", "its options belong to files, and " + WHY);
       }
-    } else if (node instanceof UnresolvedTable table) {
-      checkName(table.multipartIdentifier());
-    } else if (node instanceof UnresolvedTableOrView either) {
-      checkName(either.multipartIdentifier());
     } else if (node instanceof UnresolvedTableValuedFunction function
         && !Functions.isTableFunction(CollectionConverters.asJava(function.name()))) {
       throw new Refused(String.join(".", CollectionConverters.asJava(function.name())), WHY);
@@ -63,8 +70,7 @@ final class Names extends Rule<LogicalPlan> {
     }
   }
 
-  private void checkName(Seq<String> of) {
-    List<String> name = CollectionConverters.asJava(of);
+  private void checkName(List<String> name) {
     int parts = name.size();
     if (parts < 2) {
       return;

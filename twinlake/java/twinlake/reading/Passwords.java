@@ -66,6 +66,7 @@ public final class Passwords implements PasswdAuthenticationProvider {
     if (!fits) {
       throw new AuthenticationException("user or password is wrong; sql_user and sql_password are in services.json");
     }
+    Rights.await(user);
   }
 
   /** Whether it is the password whose iterations, salt and hash begin there. */

@@ -15,10 +15,8 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import scala.collection.immutable.List$;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Tables as they were: a statement that is asked AS OF a moment finds, under their names in `serve`, the views of a
@@ -87,7 +85,7 @@ public final class PastTables {
     return found.get();
   }
 
-  private static final class Renaming extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  private static final class Renaming extends Rewriting {
     private final String schema;
 
     Renaming(String schema) {
@@ -95,14 +93,8 @@ public final class PastTables {
     }
 
     @Override
-    public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof UnresolvedRelation relation && !schemaOf(relation).equals(schema);
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
-      return isDefinedAt(node) ? (B) renamed((UnresolvedRelation) node) : otherwise.apply(node);
+    LogicalPlan rewritten(LogicalPlan node) {
+      return node instanceof UnresolvedRelation relation && !schemaOf(relation).equals(schema) ? renamed(relation) : null;
     }
 
     private LogicalPlan renamed(UnresolvedRelation relation) {
@@ -111,18 +103,14 @@ public final class PastTables {
         throw new Refused(String.join(".", name), "AS OF is about the views in serve, and this one is of now");
       }
       String table = name.get(name.size() - 1);
-      var past = new UnresolvedRelation(seq(List.of(schema, table)), relation.options(), relation.isStreaming());
-      return new SubqueryAlias(new AliasIdentifier(table, seq(List.of(SERVE))), past);
+      var past = new UnresolvedRelation(Seqs.of(List.of(schema, table)), relation.options(), relation.isStreaming());
+      return new SubqueryAlias(new AliasIdentifier(table, Seqs.of(List.of(SERVE))), past);
     }
 
     /** A name alone is one of the schema that a reader begins in: each statement AS OF has a session of its own. */
     private static String schemaOf(UnresolvedRelation relation) {
       List<String> name = CollectionConverters.asJava(relation.multipartIdentifier());
       return name.size() > 1 ? name.get(name.size() - 2) : SERVE;
-    }
-
-    private static scala.collection.immutable.Seq<String> seq(List<String> from) {
-      return List$.MODULE$.from(CollectionConverters.asScala(from));
     }
   }
 }

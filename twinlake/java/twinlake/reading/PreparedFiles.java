@@ -11,10 +11,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /** A live table in a prepared plan: which files it has is asked each time the plan is run. */
 final class PreparedFiles implements FileIndex {
@@ -51,7 +49,7 @@ final class PreparedFiles implements FileIndex {
 
   @Override
   public Seq<Path> rootPaths() {
-    return List$.MODULE$.from(CollectionConverters.asScala(List.of(new Path(path))));
+    return Seqs.of(List.of(new Path(path)));
   }
 
   @Override

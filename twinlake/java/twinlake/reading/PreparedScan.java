@@ -32,7 +32,6 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.Option;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -80,7 +79,7 @@ final class PreparedScan extends RDD<InternalRow> {
     var options = Map$.MODULE$.<String, String>from(CollectionConverters.asScala(
         Map.of(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), String.valueOf(inBatches))));
     this.reader = format.buildReaderWithPartitionValues(
-        session, relation.dataSchema(), relation.partitionSchema(), required, seq(List.of()), options,
+        session, relation.dataSchema(), relation.partitionSchema(), required, Seqs.of(List.of()), options,
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConfWithOptions(relation.options()));
   }
 
@@ -109,11 +108,11 @@ final class PreparedScan extends RDD<InternalRow> {
     }
     var rows = new PreparedScan(session, table, conditions, relation, required);
     SparkPlan scan = new RDDScanExec(
-        seq(output), rows, table.path(), SinglePartition$.MODULE$, seq(List.of()), Option.empty());
+        Seqs.of(output), rows, table.path(), SinglePartition$.MODULE$, Seqs.of(List.of()), Option.empty());
     if (!conditions.isEmpty()) {
       scan = new FilterExec(conditions.stream().reduce(And::new).get(), scan);
     }
-    return new ProjectExec(seq(shown), scan);
+    return new ProjectExec(Seqs.of(shown), scan);
   }
 
   @Override
@@ -173,10 +172,6 @@ final class PreparedScan extends RDD<InternalRow> {
     return new PartitionedFile(
         InternalRow.empty(), SparkPath.fromFileStatus(file), 0, file.getLen(), new String[0], file.getModificationTime(),
         file.getLen(), Map$.MODULE$.empty());
-  }
-
-  private static <T> Seq<T> seq(List<T> from) {
-    return List$.MODULE$.from(CollectionConverters.asScala(from));
   }
 
   private static final class Only implements Partition {

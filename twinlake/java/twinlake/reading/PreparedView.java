@@ -32,8 +32,6 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import scala.collection.immutable.List$;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractPartialFunction;
@@ -219,9 +217,5 @@ final class PreparedView {
   /** By topic, the batch up to which all its tables are computed. */
   Map<String, Long> position() {
     return LiveTable.position(tables.keySet().stream().map(LiveTable::at).toList());
-  }
-
-  private static <T> Seq<T> seq(List<T> from) {
-    return List$.MODULE$.from(CollectionConverters.asScala(from));
   }
 }

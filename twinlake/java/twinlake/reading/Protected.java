@@ -17,18 +17,15 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ShowColumns;
@@ -36,15 +33,12 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
-import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.List$;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Holds statements to the rights of who asks. Where a statement names a view of which this person sees less than all,
@@ -133,13 +127,11 @@ final class Protected {
 
   /** What is not theirs is not there. */
   private void checkName(TreeNode<?> node) {
-    if (node instanceof UnresolvedRelation relation) {
-      checkName(relation.multipartIdentifier());
-    } else if (node instanceof UnresolvedTable table) {
-      checkName(table.multipartIdentifier());
-    } else if (node instanceof UnresolvedTableOrView either) {
-      checkName(either.multipartIdentifier());
-    } else if (node instanceof UnresolvedNamespace of) {
+    List<String> name = Names.of(node);
+    if (name != null && !isTemporary(name) && !rights.mayRead(schema(name), name.get(name.size() - 1))) {
+      throw noRight(schema(name), name.get(name.size() - 1));
+    }
+    if (node instanceof UnresolvedNamespace of) {
       checkSchema(CollectionConverters.asJava(of.multipartIdentifier()));
     }
   }
@@ -148,13 +140,6 @@ final class Protected {
     String schema = name.isEmpty() ? DefaultSchema.SERVE : name.get(name.size() - 1).toLowerCase(Locale.ROOT);
     if (!new Listing(session).schemas(null).contains(schema)) {
       throw new Refused("the schema " + schema, "there is none of this name in which you may read a table");
-    }
-  }
-
-  private void checkName(Seq<String> of) {
-    List<String> name = CollectionConverters.asJava(of);
-    if (!isTemporary(name) && !rights.mayRead(schema(name), name.get(name.size() - 1))) {
-      throw noRight(schema(name), name.get(name.size() - 1));
     }
   }
 
@@ -175,22 +160,9 @@ final class Protected {
     return (schema + "." + table).toLowerCase(Locale.ROOT);
   }
 
-  private final class Shown extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+  private final class Shown extends Rewriting {
     @Override
-    public boolean isDefinedAt(LogicalPlan node) {
-      return node instanceof UnresolvedRelation
-          || CollectionConverters.asJava(node.children()).stream().anyMatch(UnresolvedTableOrView.class::isInstance);
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends LogicalPlan, B> B applyOrElse(A node, scala.Function1<A, B> otherwise) {
-      LogicalPlan found = isDefinedAt(node) ? shown(node) : null;
-      return found == null ? otherwise.apply(node) : (B) found;
-    }
-
-    /** Null where it stays as it is. */
-    private LogicalPlan shown(LogicalPlan node) {
+    LogicalPlan rewritten(LogicalPlan node) {
       if (node instanceof UnresolvedRelation relation) {
         return relation.getTagValue(INSIDE).isDefined()
             ? null : read(relation, CollectionConverters.asJava(relation.multipartIdentifier()));
@@ -217,9 +189,9 @@ final class Protected {
       if (condition != null) {
         rows = new Filter(Masks.barrier(), new Filter(parsed(view, condition, columns), rows));
       }
-      Project project = new Project(seq(shownColumns(view, columns)), rows);
+      Project project = new Project(Seqs.of(shownColumns(view, columns)), rows);
       project.setTagValue(SHOWN, full(schema(name), view));
-      return new SubqueryAlias(new AliasIdentifier(view, seq(List.of("spark_catalog", schema(name)))), project);
+      return new SubqueryAlias(new AliasIdentifier(view, Seqs.of(List.of("spark_catalog", schema(name)))), project);
     }
 
     private List<NamedExpression> shownColumns(String view, StructType columns) {
@@ -304,12 +276,6 @@ final class Protected {
   }
 
   private static LogicalPlan rows(String columns, List<Row> rows) {
-    List<Attribute> attributes = List.copyOf(
-        CollectionConverters.asJava(DataTypeUtils.toAttributes(StructType.fromDDL(columns))));
-    return LocalRelation.fromExternalRows(seq(attributes), seq(rows));
-  }
-
-  private static <T> Seq<T> seq(List<T> from) {
-    return List$.MODULE$.from(CollectionConverters.asScala(from));
+    return LocalRows.of(StructType.fromDDL(columns), rows);
   }
 }

@@ -40,6 +40,7 @@ public final class Rights {
   /** Who reads in a session; nobody in particular reads as the server itself. */
   private static final Map<SparkSession, String> USERS = Collections.synchronizedMap(new WeakHashMap<>());
   private static final String SERVER = "";
+  private static final long KNOWN_NS = 5_000_000_000L, PAUSE_MS = 20;
 
   private static volatile Map<String, Rights> rights = Map.of();
 
@@ -95,6 +96,18 @@ public final class Rights {
     var catalog = ((org.apache.spark.sql.classic.SparkSession) owner).sessionState().catalog();
     StructType columns = Protected.of(catalog, new TableIdentifier(view, Option.apply(DefaultSchema.SERVE)));
     return columns != null && found.mayRead(DefaultSchema.SERVE, view) && !found.changes(view, columns);
+  }
+
+  /** Whoever was let in a moment ago is known a moment later: the file is looked at every second. */
+  static void await(String user) {
+    for (long until = System.nanoTime() + KNOWN_NS; !rights.containsKey(user) && System.nanoTime() < until; ) {
+      try {
+        Thread.sleep(PAUSE_MS);
+      } catch (InterruptedException ended) {
+        Thread.currentThread().interrupt();
+        return;
+      }
+    }
   }
 
   /** From now on the session is this user's; the server's own where it is empty. */

@@ -7,7 +7,6 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ShowTables;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -15,7 +14,6 @@ import org.apache.spark.sql.catalyst.util.StringUtils;
 import org.apache.spark.sql.execution.command.ShowNamespacesCommand;
 import org.apache.spark.sql.execution.command.ShowViewsCommand;
 import scala.Option;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
@@ -81,7 +79,7 @@ public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, 
     private LogicalPlan listed(String schema, Option<String> pattern, Seq<Attribute> output) {
       List<Row> rows = fitting(new Listing(session).names(schema), pattern).stream()
           .map(name -> RowFactory.create(schema, name, false)).toList();
-      return LocalRelation.fromExternalRows(output, List$.MODULE$.from(CollectionConverters.asScala(rows)));
+      return LocalRows.of(output, rows);
     }
 
     private LogicalPlan names(String schema, Option<String> pattern, Seq<Attribute> output) {
@@ -90,13 +88,11 @@ public final class ShownNames extends AbstractFunction1<SparkSessionExtensions, 
 
     private static LogicalPlan shown(List<String> all, Option<String> pattern, Attribute output) {
       List<Row> rows = fitting(all, pattern).stream().map(RowFactory::create).toList();
-      return LocalRelation.fromExternalRows(
-          List$.MODULE$.from(CollectionConverters.asScala(List.of(output))),
-          List$.MODULE$.from(CollectionConverters.asScala(rows)));
+      return LocalRows.of(Seqs.of(List.of(output)), rows);
     }
 
     private static List<String> fitting(List<String> all, Option<String> pattern) {
-      Seq<String> names = List$.MODULE$.from(CollectionConverters.asScala(all));
+      Seq<String> names = Seqs.of(all);
       return CollectionConverters.asJava(
           pattern.isEmpty() ? names : StringUtils.filterPattern(names, pattern.get()));
     }

@@ -29,7 +29,6 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.CalendarInterval;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
@@ -101,7 +100,7 @@ final class Sizes {
     Function1<Seq<Expression>, Expression> made = builder.get();
     registry.internalRegisterFunction(known, info.get(), FunctionConverters.asScalaFromFunction(given -> {
       List<Expression> bounded = check.bounded(CollectionConverters.asJava(given));
-      Expression one = made.apply(scala(bounded));
+      Expression one = made.apply(Seqs.of(bounded));
       if (bytes(one) > LARGEST_BYTES) {
         throw tooLarge(name, "would make more than " + (long) LARGEST_BYTES + " bytes");
       }
@@ -255,10 +254,6 @@ final class Sizes {
 
   private static Expression child(Expression of, int number) {
     return CollectionConverters.asJava(of.children()).get(number);
-  }
-
-  private static <T> Seq<T> scala(List<T> of) {
-    return List$.MODULE$.from(CollectionConverters.asScala(of));
   }
 
   private static List<Expression> with(List<Expression> given, int argument, Expression one) {
