@@ -26,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SparkSqlParser;
 import org.apache.spark.sql.internal.SqlApiConf$;
 import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's parser with an end: a statement may be so long, nested so deeply, and take so much of the processor.
@@ -88,7 +89,7 @@ final class BoundedParser extends SparkSqlParser {
   @Override
   public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
     LogicalPlan parsed = parsePlan(text);
-    return parameters instanceof PositionalParameterContext given && !given.params().isEmpty()
+    return parameters instanceof PositionalParameterContext given && !CollectionConverters.asJava(given.params()).isEmpty()
         ? new PosParameterizedQuery(parsed, Parameters.inOrder(given.params())) : parsed;
   }
 

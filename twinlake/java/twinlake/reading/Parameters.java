@@ -18,9 +18,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import scala.Tuple2;
-import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Values for the `?` of a statement. They are literals of their own types; their text is never parsed.
@@ -74,7 +72,7 @@ public final class Parameters {
   }
 
   private static Dataset<Row> sql(SparkSession session, String statement, List<Expression> values) {
-    ORDERED.set(List$.MODULE$.from(CollectionConverters.asScala(values)));
+    ORDERED.set(Seqs.of(values));
     try {
       return session.sql(statement, values.stream().map(ExpressionUtils$.MODULE$::column).toArray());
     } finally {
