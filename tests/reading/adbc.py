@@ -25,9 +25,17 @@ class Adbc:
 
     def __call__(self, do: str, **asked: Any) -> Any:
         """What this function of the program returns; AdbcError for what it raises."""
-        assert self._process.stdin and self._process.stdout
+        self.begin(do, **asked)
+        return self.result()
+
+    def begin(self, do: str, **asked: Any) -> None:
+        """The same for `result` to wait for."""
+        assert self._process.stdin
         self._process.stdin.write(json.dumps({"do": do, **asked}) + "\n")
         self._process.stdin.flush()
+
+    def result(self) -> Any:
+        assert self._process.stdout
         answer = json.loads(self._process.stdout.readline())
         if "error" in answer:
             raise AdbcError(f"{answer['kind']}: {answer['error']}")

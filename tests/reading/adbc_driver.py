@@ -23,12 +23,15 @@ AS_OF = f"{ConnectionOptions.RPC_CALL_HEADER_PREFIX.value}twinlake-as-of"
 
 @contextmanager
 def connected(
-    user: str = "analyst", password: str = PASSWORD, as_of: str = "", ca: str = "", seconds: float = 0
-) -> Iterator[Any]:
+    user: str = "analyst", password: str = PASSWORD, as_of: str = "", ca: str = "", name: str = "",
+    seconds: float = 0,
+) -> Iterator[Any]:  # fmt: skip
     options = {"username": user, "password": password}
     if ca:
         with open(ca) as file:
             options[DatabaseOptions.TLS_ROOT_CERTS.value] = file.read()
+    if name:
+        options[DatabaseOptions.TLS_OVERRIDE_HOSTNAME.value] = name
     for of in ("FETCH", "QUERY", "UPDATE") if seconds else ():
         options[getattr(DatabaseOptions, f"TIMEOUT_{of}").value] = str(seconds)
     with flight_sql.connect(ADDRESS, db_kwargs=options, autocommit=True) as connection:
@@ -50,15 +53,15 @@ def facts(sql: str, **how: Any) -> Any:
         return json.loads(cursor.fetch_record_batch().schema.metadata[b"twinlake"])
 
 
-def arrow(sql: str) -> str:
-    with connected() as connection, connection.cursor() as cursor:
+def arrow(sql: str, **how: Any) -> str:
+    with connected(**how) as connection, connection.cursor() as cursor:
         cursor.execute(sql)
         return stream(cursor.fetch_arrow_table())
 
 
-def columns(sql: str) -> str:
+def columns(sql: str, **how: Any) -> str:
     """Before the statement is computed."""
-    with connected() as connection, connection.cursor() as cursor:
+    with connected(**how) as connection, connection.cursor() as cursor:
         return stream(cursor.adbc_execute_schema(sql).empty_table())
 
 
@@ -69,10 +72,10 @@ def stream(table: Any) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def bound(sql: str, sets: str) -> str:
+def bound(sql: str, sets: str, **how: Any) -> str:
     """The statement over each row of an Arrow stream."""
     table = pa.ipc.open_stream(base64.b64decode(sets)).read_all()
-    with connected() as connection, connection.cursor() as cursor:
+    with connected(**how) as connection, connection.cursor() as cursor:
         cursor.execute(sql, table)
         return stream(cursor.fetch_arrow_table())
 
@@ -86,6 +89,45 @@ def prepared(sql: str) -> dict[str, Any]:
             cursor.execute(sql, (value,))
             found.append([list(row) for row in cursor.fetchall()])
         return {"parameters": len(known), "found": found}
+
+
+def described(table: str, **how: Any) -> str:
+    with connected(**how) as connection:
+        return stream(connection.adbc_get_table_schema(table, db_schema_filter="serve").empty_table())
+
+
+def types_of(table: str, **how: Any) -> dict[str, str]:
+    """Spark's names of the types of a table's columns, as they are listed."""
+    with connected(**how) as connection:
+        objects = connection.adbc_get_objects(
+            depth="all", db_schema_filter="serve", table_name_filter=table
+        ).read_all().to_pylist()  # fmt: skip
+    (found,) = (schema["db_schema_tables"] for schema in objects[0]["catalog_db_schemas"])
+    return {column["column_name"]: column["xdbc_type_name"] for column in found[0]["table_columns"]}
+
+
+def counted(sql: str) -> int:
+    """How many rows come, piece by piece."""
+    with connected() as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return sum(batch.num_rows for batch in cursor.fetch_record_batch())
+
+
+def looped(sql: str, values: list[Any], seconds: float) -> list[Any]:
+    """What a statement finds for these values, again and again on one connection: each release with the rows
+    that it was seen with."""
+    found: dict[int, list[Any]] = {}
+    until, count = time.monotonic() + seconds, 0
+    with connected() as connection, connection.cursor() as cursor:
+        while time.monotonic() < until:
+            cursor.execute(sql, pa.table({"a": values}))
+            read = cursor.fetch_record_batch()
+            release = json.loads(read.schema.metadata[b"twinlake"])["release"]
+            rows = [[*row.values()] for row in read.read_all().to_pylist()]
+            if rows not in found.setdefault(release, []):
+                found[release].append(rows)
+            count += 1
+    return [count, found]
 
 
 def listed(**how: Any) -> dict[str, Any]:
@@ -133,33 +175,58 @@ def tools(sql: str) -> dict[str, Any]:
     with connected() as connection:
         of_pandas = pandas.read_sql(sql, connection)
         of_polars = polars.read_database(sql, connection)
+        place = ADDRESS.removeprefix("grpc://")
+        uri = f"flightsql://analyst:{PASSWORD}@{place}?transport=tcp"
+        of_uri = polars.read_database_uri(sql, uri, engine="adbc")
         with connection.cursor() as cursor:
             cursor.execute(sql)
             of_duckdb = duckdb.from_arrow(cursor.fetch_record_batch()).order("region").fetchall()
     return {
         "pandas": [list(row) for row in of_pandas.itertuples(index=False)],
+        "uri": [list(row) for row in of_uri.rows()],
         "polars": [list(row) for row in of_polars.rows()],
         "duckdb": [list(row) for row in of_duckdb],
     }
 
 
-def reflected(table: str) -> dict[str, Any]:
-    """What SQLAlchemy's dialect for ADBC finds and reads."""
-    from sqlalchemy import MetaData, Table, create_engine, func, inspect, select
+def engine(more: str = "") -> Any:
+    from sqlalchemy import create_engine
 
     host = ADDRESS.removeprefix("grpc://")
-    engine = create_engine(f"adbc+flightsql://{host}?tls=false&username=analyst&password={PASSWORD}")
-    inspector = inspect(engine)
-    found = Table(table, MetaData(), schema="serve", autoload_with=engine)
+    return create_engine(f"adbc+flightsql://{host}?tls=false&username=analyst&password={PASSWORD}{more}")
+
+
+def reflected(table: str) -> dict[str, Any]:
+    """What SQLAlchemy's dialect for ADBC finds and reads."""
+    from sqlalchemy import MetaData, Table, func, inspect, select
+
+    one = engine("&header.twinlake-listing=sqlalchemy")
+    inspector = inspect(one)
+    whole = MetaData(schema="serve")
+    whole.reflect(one)
+    found = Table(table, MetaData(), schema="serve", autoload_with=one)
     query = select(func.count()).select_from(found).where(found.c.region == "r1")
-    with engine.connect() as connection:
+    with one.connect() as connection:
         counted = connection.execute(query).scalar()
     return {
         "schemas": inspector.get_schema_names(),
-        "has": [inspector.has_table(table, "serve"), inspector.has_table("nothing", "serve")],
-        "columns": {one.name: type(one.type).__name__ for one in found.columns},
+        "tables": inspector.get_table_names("serve"), "views": inspector.get_view_names("serve"),
+        "whole": [*whole.tables],
+        "has": [inspector.has_table(name, "serve") for name in (table, f"{table}_valid", "nothing")],
+        "columns": {column.name: type(column.type).__name__ for column in found.columns},
+        "inspected": [column["name"] for column in inspector.get_columns(table, "serve")],
+        "keys": inspector.get_pk_constraint(table, "serve")["constrained_columns"],
         "counted": counted,
-    }
+    }  # fmt: skip
+
+
+def named(table: str) -> list[Any]:
+    """The same without the header: a table that is named."""
+    from sqlalchemy import MetaData, Table, inspect
+
+    one = engine()
+    found = Table(table, MetaData(), schema="serve", autoload_with=one)
+    return [[column.name for column in found.columns], inspect(one).get_table_names("serve")]
 
 
 def cancelled(sql: str, after: float) -> dict[str, Any]:
@@ -178,10 +245,10 @@ def cancelled(sql: str, after: float) -> dict[str, Any]:
 KEPT: dict[str, Any] = {}
 
 
-def keep(sql: str) -> None:
+def keep(sql: str, user: str = "analyst") -> None:
     """A connection with a statement that is prepared, for `kept`."""
     KEPT["connection"] = flight_sql.connect(
-        ADDRESS, db_kwargs={"username": "analyst", "password": PASSWORD}, autocommit=True
+        ADDRESS, db_kwargs={"username": user, "password": PASSWORD}, autocommit=True
     )
     KEPT["cursor"], KEPT["sql"] = KEPT["connection"].cursor(), sql
     KEPT["cursor"].adbc_prepare(sql)
@@ -210,7 +277,8 @@ def refused(name: str) -> str:
 CALLED: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        rows, facts, arrow, columns, bound, prepared, listed, tools, reflected, cancelled, keep, kept, refused
+        rows, facts, arrow, columns, bound, prepared, described, types_of, counted, looped, listed, tools,
+        reflected, named, cancelled, keep, kept, refused,
     )
 }  # fmt: skip
 

@@ -310,14 +310,14 @@ def drivers_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def adbc(drivers_folder: Path) -> Iterator[Callable[[str], Adbc]]:
-    """ADBC's driver for an address, in a process of its own."""
-    python, started = drivers_folder / "python" / "bin" / "python", dict[str, Adbc]()
+def adbc(drivers_folder: Path) -> Iterator[Callable[..., Adbc]]:
+    """ADBC's driver for an address, in a process of its own; another one for another name beside it."""
+    python, started = drivers_folder / "python" / "bin" / "python", dict[tuple[str, str], Adbc]()
 
-    def driver(address: str) -> Adbc:
-        if address not in started:
-            started[address] = Adbc(python, address, PASSWORD)
-        return started[address]
+    def driver(address: str, which: str = "") -> Adbc:
+        if (address, which) not in started:
+            started[address, which] = Adbc(python, address, PASSWORD)
+        return started[address, which]
 
     yield driver
     for one in started.values():

@@ -48,7 +48,7 @@ VALUES = {
 
 
 @pytest.fixture(scope="module")
-def reader(sql: SqlServer, adbc: Callable[[str], Adbc]) -> Adbc:
+def reader(sql: SqlServer, adbc: Callable[..., Adbc]) -> Adbc:
     return adbc(sql.flight)
 
 
@@ -63,8 +63,8 @@ def stream(rows: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def over_http(sql: SqlServer, statement: str) -> pa.Table:
-    answer = sql.ask(statement, Accept=wire.ARROW)
+def over_http(sql: SqlServer, statement: str, limit: int = 100) -> pa.Table:
+    answer = sql.ask(statement, limit, Accept=wire.ARROW)
     assert answer.is_success, answer.text
     return pa.ipc.open_stream(answer.content).read_all()
 
@@ -148,7 +148,7 @@ def test_pandas_polars_and_duckdb_read(reader: Adbc) -> None:
     found = reader("tools", sql="SELECT region, count(*) AS n FROM orders GROUP BY region ORDER BY region")
 
     counted = [[f"r{at}", ALL // 5] for at in range(5)]
-    assert found == {"pandas": counted, "polars": counted, "duckdb": counted}
+    assert found == {"pandas": counted, "polars": counted, "uri": counted, "duckdb": counted}
 
 
 def test_what_there_is_is_listed(sql: SqlServer, reader: Adbc) -> None:
@@ -171,11 +171,16 @@ def test_what_there_is_is_listed(sql: SqlServer, reader: Adbc) -> None:
 def test_sqlalchemy_reflects_and_reads(reader: Adbc) -> None:
     found = reader("reflected", table="orders")
 
+    tables = {"orders", "latest_order", "sales_per_region"}
     assert {"serve", "release_1"} <= set(found["schemas"]) and "meta" not in found["schemas"]
-    assert (found["has"], found["counted"]) == ([True, False], ALL // 5)
+    assert {*found["tables"]} == tables and {*found["views"]} == (VIEWS | OF_LOGS) - tables
+    assert {*found["whole"]} == {f"serve.{name}" for name in tables}
+    assert (found["has"], found["counted"], found["keys"]) == ([True, True, False], ALL // 5, [])
+    assert found["inspected"] == [*found["columns"]]
     assert {name: found["columns"][name] for name in ("order_id", "amount", "ordered_at")} == {
         "order_id": "BigInteger", "amount": "Numeric", "ordered_at": "DateTime"
     }  # fmt: skip
+    assert reader("named", table="orders") == [found["inspected"], []]
 
 
 def test_errors_are_those_of_every_way_in(reader: Adbc) -> None:

@@ -129,11 +129,16 @@ class Nothing:
     def tables(self, schema: str | None, table: str | None, user: str = "") -> list[Any]:
         return []
 
+    def is_table(self, schema: str, name: str) -> bool:
+        return False
+
 
 def test_an_answer_of_the_catalog_has_the_columns_that_were_announced() -> None:
     for kind in catalog.KINDS:
         command = protocol.make(kind)
-        assert catalog.answer(Nothing(), "ana", kind, command).schema == catalog.columns(kind, command), kind
+        for whom in ("", catalog.SQLALCHEMY):
+            found = catalog.answer(Nothing(), "ana", kind, command, whom)
+            assert found.schema == catalog.columns(kind, command), kind
     with_columns = protocol.make("CommandGetTables", include_schema=True)
     found = catalog.answer(Nothing(), "ana", "CommandGetTables", with_columns)
     assert found.schema == catalog.columns("CommandGetTables", with_columns)

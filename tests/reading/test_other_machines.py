@@ -18,7 +18,7 @@ import pytest
 
 from tests.broker import free_port
 from tests.project import PROJECT
-from tests.reading.adbc import Adbc, AdbcError
+from tests.reading.adbc import PROGRAM, Adbc, AdbcError
 from tests.reading.conftest import PASSWORD, Released, SqlServer, started
 from twinlake import read
 from twinlake.base.errors import UnreachableError, UsageError
@@ -241,3 +241,22 @@ print(json.dumps({"rows": rows.num_rows, "open": open_ports}))
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"rows": 50, "open": [*map(str, ports[1:])]}
+
+
+def test_adbc_reads_from_another_network(
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path, drivers_folder: Path,
+    elsewhere: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
+    asked = {"do": "rows", "sql": "SELECT count(*) FROM latest_order", "ca": str(folder / "ca.pem")}
+    wrong = {**asked, "password": "wrong"}, {**asked, "ca": str(folder / "other.pem")}
+    lines = [{**one, "name": NAME, "seconds": 20} for one in (asked, *wrong)] + [{**asked, "seconds": 20}]
+
+    done = elsewhere(
+        str(drivers_folder / "python" / "bin" / "python"), str(PROGRAM), f"grpc+tls://{BRIDGE[0]}:{ports[2]}",
+        PASSWORD, input="".join(f"{json.dumps(one)}\n" for one in lines),
+    )  # fmt: skip
+
+    found, *refused = map(json.loads, done.stdout.splitlines())
+    assert found == {"found": [[50]]}, done.stderr
+    for one, why in zip(refused, ("user or password", "authority", "certificate"), strict=True):
+        assert why in one["error"], one

@@ -43,18 +43,22 @@ class Person:
 
     def may(self, **rights: Any) -> None:
         if NAME not in users.load(self._file):
-            with self._file.open("a") as lines:
-                lines.write(f"{hashed(NAME, PASSWORD).strip()}:analyst\n")
+            self.adds()
         users.set_rights(self._file, NAME, Rights(**rights))
         self.gets("GET", "/names")  # in force from the next request over HTTP on, and within a second anyway
+
+    def adds(self) -> None:
+        """With a login and without a right that is less than all."""
+        with self._file.open("a") as lines:
+            lines.write(f"{hashed(NAME, PASSWORD).strip()}:analyst\n")
 
     def asks(self, sql: str, **more: Any) -> httpx.Response:
         return self.gets("POST", "/query", {"sql": sql, "limit": 10_000, **more})
 
-    def gets(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def gets(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
         return httpx.request(
             method, self._sql.url + path, json=body, timeout=120, trust_env=False, auth=(NAME, PASSWORD),
-            headers={"X-Twinlake-Query": "1"},
+            headers={"X-Twinlake-Query": "1", **headers},
         )  # fmt: skip
 
     def rows(self, sql: str, **more: Any) -> list[dict[str, Any]]:

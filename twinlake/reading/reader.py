@@ -179,6 +179,10 @@ class Reader:
         found = json.loads(self._listing.tables(session, schema_pattern, table_pattern))
         return [(one["schema"], one["name"], _described(one)) for one in found]
 
+    def is_table(self, schema: str, name: str) -> bool:
+        """Whether a view is that of a table of a release: others show a topic, or what came late."""
+        return next(self._followed().versions([f"{schema}.{name}"]), None) is not None
+
     def unending(self, for_s: float) -> int:
         """How many statements were cancelled so many seconds ago and go on: what computes without a look at
         anything, a function over a long array for instance, cannot be ended."""

@@ -11,6 +11,9 @@ from twinlake.reading.flight import framing, information
 
 CATALOG = "spark_catalog"
 """Of all schemas; clients list nothing where there is no catalog."""
+SQLALCHEMY = "sqlalchemy"
+"""For whom `sqlalchemy-adbc` lists: it knows `table` and `view`, in small letters, and reflects tables alone
+where nothing else is said. So a table is one for it."""
 _NAME, _TYPE = pa.utf8(), "VIEW"
 _PLACE = [pa.field("catalog_name", _NAME), pa.field("db_schema_name", _NAME)]
 
@@ -49,6 +52,9 @@ class Listed(Protocol):
     ) -> list[tuple[str, str, pa.Schema]]:
         """Schema, name and columns of those that fit."""
 
+    def is_table(self, schema: str, name: str) -> bool:
+        """Whether a view is that of a table of a release."""
+
 
 def columns(kind: str, asked: Any) -> pa.Schema | None:
     """Those of the answer to this command; None for one of another sort."""
@@ -57,10 +63,23 @@ def columns(kind: str, asked: Any) -> pa.Schema | None:
     return _COLUMNS.get(kind)
 
 
-def answer(listed: Listed, user: str, kind: str, asked: Any) -> pa.Table:
+def answer(listed: Listed, user: str, kind: str, asked: Any, for_whom: str = "") -> pa.Table:
     """The rows that `columns` are of."""
     make = _ANSWERS.get(kind)
-    return make(listed, user, asked) if make else columns(kind, asked).empty_table()  # type: ignore[union-attr]
+    if make is None:
+        return columns(kind, asked).empty_table()  # type: ignore[union-attr]
+    found = make(listed, user, asked)
+    return _of_sqlalchemys_types(listed, found) if (kind, for_whom) == _RENAMED else found
+
+
+_RENAMED = ("CommandGetTables", SQLALCHEMY)
+
+
+def _of_sqlalchemys_types(listed: Listed, found: pa.Table) -> pa.Table:
+    names = zip(*(found.column(name).to_pylist() for name in ("db_schema_name", "table_name")), strict=True)
+    types = pa.array(["table" if listed.is_table(*name) else "view" for name in names], _NAME)
+    at = found.schema.get_field_index("table_type")
+    return found.set_column(at, found.schema.field(at), types)
 
 
 def _is_ours(asked: Any) -> bool:

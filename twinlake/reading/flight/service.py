@@ -31,6 +31,8 @@ Method = Callable[[User, aio.ServicerContext], Awaitable[None]]
 HOST = "127.0.0.1"
 AS_OF = "twinlake-as-of"
 """The header of a call that names a point in time."""
+LISTING = "twinlake-listing"
+"""The header that says for whom tables are listed, see `catalog.SQLALCHEMY`."""
 LARGEST_MESSAGE = 4 << 20
 MOST_PARAMETER_BYTES = 1 << 20
 AT_ONCE = 200
@@ -117,7 +119,8 @@ class FlightService:
     async def _get(self, user: User, context: aio.ServicerContext) -> None:
         kind, command = protocol.unwrapped(protocol.read("Ticket", await _message(context)).ticket)
         if catalog.columns(kind, command) is not None:
-            rows = await asyncio.to_thread(catalog.answer, self._reader, user.name, kind, command)
+            asking = (user.name, kind, command, _header(context, LISTING))
+            rows = await asyncio.to_thread(catalog.answer, self._reader, *asking)
             return await self._send(framing.frames(rows), context)
         asked = self._asked(kind, command, context)
 
@@ -306,12 +309,16 @@ async def _message(context: aio.ServicerContext, *, is_last: bool = False) -> by
 
 def _as_of(context: aio.ServicerContext) -> str | None:
     """UsageError for a text that is too long to be a point in time."""
-    given = [value for name, value in context.invocation_metadata() or () if name == AS_OF]
-    if not given or not given[-1]:  # a statement's own stands behind that of its connection
-        return None
-    if len(given[-1]) > as_of.LONGEST:
+    given = _header(context, AS_OF)
+    if len(given) > as_of.LONGEST:
         raise UsageError(f"{AS_OF} was refused", f"it has more than {as_of.LONGEST} characters")
-    return str(given[-1])
+    return given or None
+
+
+def _header(context: aio.ServicerContext, name: str) -> str:
+    """Empty where the call has none; a statement's own stands behind that of its connection."""
+    given = [value for key, value in context.invocation_metadata() or () if key == name]
+    return str(given[-1]) if given else ""
 
 
 def _status(error: TwinlakeError) -> grpc.StatusCode:
