@@ -283,6 +283,13 @@ CALLED: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def said(error: BaseException | None) -> Iterator[str]:
+    """With what has failed before it: to close a statement is a call of its own."""
+    while error:
+        yield str(error)
+        error = error.__context__
+
+
 def plain(value: Any) -> Any:
     if isinstance(value, decimal.Decimal | datetime.datetime | datetime.date | bytes):
         return str(value)
@@ -295,5 +302,5 @@ if __name__ == "__main__":
         try:
             answer = {"found": CALLED[asked.pop("do")](**asked)}
         except Exception as error:
-            answer = {"error": str(error), "kind": type(error).__name__}
+            answer = {"error": " after ".join(said(error)), "kind": type(error).__name__}
         print(json.dumps(answer, default=plain), flush=True)

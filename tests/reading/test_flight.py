@@ -225,21 +225,12 @@ def test_what_a_person_has_no_right_to_is_not_there_or_masked(rita: Person, read
 
 def test_who_has_lost_a_right_loses_the_statement(rita: Person, sql: SqlServer, reader: Adbc) -> None:
     rita.may(tables=("serve.*",))
-    said: list[str] = []
-
-    def ask() -> None:
-        try:
-            reader("rows", sql=SLOW, user=NAME)
-        except AdbcError as error:
-            said.append(str(error))
-
-    asking = threading.Thread(target=ask)
-    asking.start()
+    reader.begin("rows", sql=SLOW, user=NAME)
     wait_for("the statement to run", lambda: running(sql, NAME) or None, 60)
     rita.may(tables=("serve.sales_*",))
-    asking.join(60)
 
-    assert said and f"the rights of {NAME} have changed" in said[0]
+    with pytest.raises(AdbcError, match=f"the rights of {NAME} have changed"):
+        reader.result()
 
 
 def running(sql: SqlServer, user: str) -> list[dict[str, Any]]:
@@ -264,19 +255,15 @@ def test_a_cancelled_statement_ends(sql: SqlServer, reader: Adbc) -> None:
 
 
 def test_one_that_somebody_else_ends_says_so(sql: SqlServer, reader: Adbc) -> None:
-    def end() -> None:
-        (one,) = wait_for("it to run", lambda: running(sql, "analyst") or None, 30)
-        httpx.post(
-            f"{sql.url}/queries/{one['id']}/cancel", auth=("analyst", PASSWORD), trust_env=False, timeout=30,
-            headers={"X-Twinlake-Query": "1"},
-        )  # fmt: skip
-
-    ending = threading.Thread(target=end)
-    ending.start()
+    reader.begin("rows", sql=SLOW)
+    (one,) = wait_for("it to run", lambda: running(sql, "analyst") or None, 60)
+    httpx.post(
+        f"{sql.url}/queries/{one['id']}/cancel", auth=("analyst", PASSWORD), trust_env=False, timeout=30,
+        headers={"X-Twinlake-Query": "1"},
+    )  # fmt: skip
 
     with pytest.raises(AdbcError, match="analyst has cancelled it"):
-        reader("rows", sql=SLOW)
-    ending.join()
+        reader.result()
 
 
 def test_as_of_reads_tables_as_they_were(reader: Adbc) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from twinlake.base.errors import UsageError
-from twinlake.reading.flight import catalog, framing, information, login, protocol
+from twinlake.reading.flight import catalog, compression, framing, information, login, protocol
 from twinlake.reading.flight.handles import Asked
 
 pytestmark = pytest.mark.quick
@@ -80,6 +80,43 @@ def test_rows_come_as_one_message_for_a_megabyte() -> None:
 def test_values_that_are_none_are_refused(given: bytes) -> None:
     with pytest.raises(UsageError, match="values for the statement were refused"):
         framing.parameters(given)
+
+
+def test_values_that_grow_when_they_are_read_are_refused() -> None:
+    """So many NULLs take no bytes, and compressed zeros a thousandth of theirs."""
+    sink = pa.BufferOutputStream()
+    rows = pa.table({"a": ["0" * 50_000_000]})
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as to:
+        to.write_table(rows)
+    words = pa.table({"a": pa.array(["x"] * 3).dictionary_encode()})
+    other = pa.BufferOutputStream()
+    with pa.ipc.new_stream(other, words.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as to:
+        to.write_table(words)
+    nulls = pa.ListArray.from_arrays([0, 100_000_000], pa.nulls(100_000_000))
+    structs = pa.StructArray.from_arrays([nulls], ["a"])
+
+    assert sink.getvalue().size < 1 << 20
+    for given, why in (
+        (sink.getvalue().to_pybytes(), "are compressed"), (other.getvalue().to_pybytes(), "are compressed"),
+        (stream(pa.table({"a": nulls})), "more than 1,000,000"),
+        (stream(pa.table({"a": structs})), "more than 1,000,000"),
+        (stream(pa.table({"a": pa.nulls(1 << 30)})), "takes 1 to 100"),
+        (stream(pa.table({"a": pa.RunEndEncodedArray.from_arrays([5], [1])})), "none of the types of Spark"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=why):
+            framing.parameters(given)
+
+
+@pytest.mark.parametrize("size", range(0, 120, 7))
+def test_metadata_that_is_cut_is_no_message(size: int) -> None:
+    (at,) = struct.unpack("<I", stream(pa.table({"a": [1]}))[4:8])
+    batch = stream(pa.table({"a": [1]}))[8 + at + 8 :]
+
+    for cut in (batch[:size], b"\xff" * size, b"\xff\xff\xff\x7f" + b"\x01" * size):
+        try:
+            assert compression.is_compressed(cut) in (True, False)
+        except ValueError as error:
+            assert "is damaged" in str(error)
 
 
 def test_a_text_that_ends_beyond_its_bytes_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Over Flight SQL a statement reads one release, whatever becomes live meanwhile, and ends with its client."""
+"""Over Flight SQL a statement reads one release, whatever becomes live, and ends with its client."""
 
 from __future__ import annotations
 

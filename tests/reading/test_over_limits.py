@@ -1,4 +1,4 @@
-"""What a statement over a limit is told: over HTTP, by the command, by `read`, and by the drivers of JDBC and ADBC."""
+"""What a statement over a limit is told: over HTTP, by command and `read`, by drivers of JDBC and ADBC."""
 
 from __future__ import annotations
 

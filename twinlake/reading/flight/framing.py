@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.reading.answer import pieces
-from twinlake.reading.flight import protocol
+from twinlake.reading.flight import compression, protocol
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _CONTINUES = b"\xff\xff\xff\xff"
 MOST_SETS = 100
 """Of values for one statement."""
+MOST_CELLS = 1_000_000
+"""With all that is inside lists and structs: NULLs alone take no bytes here, and some in Java."""
 
 
 def frames(rows: pa.Table) -> Iterator[bytes]:
@@ -49,16 +51,57 @@ def parameters(stream: bytes) -> bytes:
     import pyarrow as pa
 
     try:
-        with pa.ipc.open_stream(stream) as read:
-            table = read.read_all()
-        table.validate(full=True)
+        table = _read(stream)
+        if not 1 <= table.num_rows <= MOST_SETS:
+            raise unusable(f"there are {table.num_rows} rows of them, and a statement takes 1 to {MOST_SETS}")
+        if sum(_cells(chunk) for column in table.columns for chunk in column.chunks) > MOST_CELLS:
+            raise unusable(f"there are more than {MOST_CELLS:,}, with those inside lists")
         names = [str(number) for number in range(table.num_columns)]
-        shown = pa.table([_known(column) for column in table.columns], names)
+        return _stream(pa.table([_known(column) for column in table.columns], names))
     except (pa.ArrowException, ValueError) as error:
         raise unusable(str(error)[:300]) from error
-    if not 1 <= shown.num_rows <= MOST_SETS:
-        raise unusable(f"there are {shown.num_rows} rows of them, and a statement takes 1 to {MOST_SETS}")
-    return _stream(shown)
+
+
+def _read(stream: bytes) -> pa.Table:
+    """Validated, and not larger than its bytes: what is compressed may be so a thousand times."""
+    import pyarrow as pa
+
+    reader = pa.BufferReader(stream)
+    while message := _next(reader):
+        if message.type != "schema" and compression.is_compressed(message.metadata.to_pybytes()):
+            raise unusable("they are compressed")
+    with pa.ipc.open_stream(stream) as read:
+        table = read.read_all()
+    table.validate(full=True)
+    return table
+
+
+def _next(reader: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.read_message(reader)
+    except EOFError:
+        return None
+
+
+def _cells(array: pa.Array) -> int:
+    from pyarrow import types
+
+    of = array.type
+    if types.is_map(of):
+        inside = [array.keys, array.items]
+    elif types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
+        inside = [array.values]
+    elif types.is_struct(of):
+        inside = [array.field(number) for number in range(of.num_fields)]
+    elif types.is_dictionary(of):
+        inside = [array.dictionary]
+    elif types.is_nested(of) or types.is_run_end_encoded(of):
+        raise unusable(f"{of} is none of the types of Spark")
+    else:
+        inside = []
+    return len(array) + sum(map(_cells, inside))
 
 
 def unknown(count: int) -> pa.Schema:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ LARGEST_MESSAGE = 4 << 20
 MOST_PARAMETER_BYTES = 1 << 20
 AT_ONCE = 200
 """Calls, most of which wait."""
+LISTINGS = 2
+"""At once, of what there is: who signs in, or is sent rows, finds threads beside them."""
 READ_S = 10.0
 """So long a client may take for a message of a call that it has begun."""
 LONGEST_STATUS = 4_000
@@ -55,6 +58,7 @@ class FlightService:
     ) -> None:  # fmt: skip
         self._reader, self._statements, self._running = reader, statements, running
         self._admits, self._longest_s = admits, longest_s
+        self._listing = ThreadPoolExecutor(LISTINGS, thread_name_prefix="listing")
 
     def handler(self) -> grpc.GenericRpcHandler:
         """All methods are streams both ways, which is the same on the wire: a message is read when it is
@@ -112,15 +116,16 @@ class FlightService:
         kind, command = protocol.unwrapped(protocol.read("FlightDescriptor", await _message(context)).cmd)
         columns = catalog.columns(kind, command)
         if columns is None:
-            columns = await self._columns(user, self._asked(kind, command, context), context)
+            asked = self._asked(kind, command, context)
+            columns = await self._in_turn(user, asked, context, partial(self._columns_of, asked))
         made = protocol.make("SchemaResult", schema=framing.schema_bytes(columns))
         await context.write(made.SerializeToString())
 
     async def _get(self, user: User, context: aio.ServicerContext) -> None:
         kind, command = protocol.unwrapped(protocol.read("Ticket", await _message(context)).ticket)
         if catalog.columns(kind, command) is not None:
-            asking = (user.name, kind, command, _header(context, LISTING))
-            rows = await asyncio.to_thread(catalog.answer, self._reader, *asking)
+            asking = (self._reader, user.name, kind, command, _header(context, LISTING))
+            rows = await asyncio.get_running_loop().run_in_executor(self._listing, catalog.answer, *asking)
             return await self._send(framing.frames(rows), context)
         asked = self._asked(kind, command, context)
 
@@ -174,15 +179,19 @@ class FlightService:
         """Its errors come now; those of one with `?` when it is run, where its values are known."""
         _, command = protocol.unwrapped(body)
         asked = Asked(sql=command.query, as_of=_as_of(context))
-        count = await asyncio.to_thread(self._reader.parameters, asked.sql)
-        columns = values = b""
-        try:
-            columns = framing.schema_bytes(await self._columns(user, asked, context))
-        except UsageError:
-            if not count:
-                raise
-        if count:
-            values = framing.schema_bytes(framing.unknown(count))
+
+        def read(one: Running) -> tuple[int, Any]:
+            count = self._reader.parameters(asked.sql)
+            try:
+                return count, self._columns_of(asked, one)
+            except UsageError:
+                if not count:
+                    raise
+                return count, None
+
+        count, found = await self._in_turn(user, asked, context, read)
+        columns = b"" if found is None else framing.schema_bytes(found)
+        values = framing.schema_bytes(framing.unknown(count)) if count else b""
         return protocol.wrapped(
             "ActionCreatePreparedStatementResult", prepared_statement_handle=asked.to_bytes(),
             dataset_schema=columns, parameter_schema=values,
@@ -224,14 +233,11 @@ class FlightService:
             return asked if is_ticket else asked.at(_as_of(context), id)
         raise _only_reads()
 
-    async def _columns(self, user: User, asked: Asked, context: aio.ServicerContext) -> Any:
-        def read(one: Running) -> Any:
-            values = asked.parameters
-            if not values and (count := self._reader.parameters(asked.sql)):
-                values = framing.nulls(count)
-            return self._reader.columns(asked.sql, one.left, asked.as_of, one.tag, one.user, values)
-
-        return await self._in_turn(user, asked, context, read)
+    def _columns_of(self, asked: Asked, one: Running) -> Any:
+        values = asked.parameters
+        if not values and (count := self._reader.parameters(asked.sql)):
+            values = framing.nulls(count)
+        return self._reader.columns(asked.sql, one.left, asked.as_of, one.tag, one.user, values)
 
     async def _in_turn(
         self, user: User, asked: Asked, context: aio.ServicerContext, work: Callable[[Running], T]
@@ -258,7 +264,8 @@ class FlightService:
                     await context.write(message)
             except TimeoutError:
                 journal.warning("a client that takes its answer too slowly was cut off")
-                await context.abort(grpc.StatusCode.ABORTED, "the answer was taken too slowly")
+                # no status can be sent behind a message that nobody takes: the call is dropped
+                raise asyncio.CancelledError from None
 
 
 class _Asking:
