@@ -175,15 +175,11 @@ def tools(sql: str) -> dict[str, Any]:
     with connected() as connection:
         of_pandas = pandas.read_sql(sql, connection)
         of_polars = polars.read_database(sql, connection)
-        place = ADDRESS.removeprefix("grpc://")
-        uri = f"flightsql://analyst:{PASSWORD}@{place}?transport=tcp"
-        of_uri = polars.read_database_uri(sql, uri, engine="adbc")
         with connection.cursor() as cursor:
             cursor.execute(sql)
             of_duckdb = duckdb.from_arrow(cursor.fetch_record_batch()).order("region").fetchall()
     return {
         "pandas": [list(row) for row in of_pandas.itertuples(index=False)],
-        "uri": [list(row) for row in of_uri.rows()],
         "polars": [list(row) for row in of_polars.rows()],
         "duckdb": [list(row) for row in of_duckdb],
     }

@@ -148,7 +148,7 @@ def test_pandas_polars_and_duckdb_read(reader: Adbc) -> None:
     found = reader("tools", sql="SELECT region, count(*) AS n FROM orders GROUP BY region ORDER BY region")
 
     counted = [[f"r{at}", ALL // 5] for at in range(5)]
-    assert found == {"pandas": counted, "polars": counted, "uri": counted, "duckdb": counted}
+    assert found == {"pandas": counted, "polars": counted, "duckdb": counted}
 
 
 def test_what_there_is_is_listed(sql: SqlServer, reader: Adbc) -> None:
