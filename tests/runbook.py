@@ -12,8 +12,8 @@ MODULES = (
     "lake/catalog/maintained_version", "lake/catalog/plans", "lake/catalog/release_log",
     "lake/delta/appender", "lake/delta/delta", "lake/delta/table_state", "lake/formats", "lake/log/log",
     "lake/self_check", "lake/storage/damage", "lake/storage/fit", "lake/storage/hdfs_store",
-    "lake/table_workers",
-    "metrics/endpoint", "published/publisher", "reading/client", "releases/analysed", "releases/promote",
+    "lake/table_workers", "metrics/endpoint", "published/publisher", "reading/client", "reading/export",
+    "reading/export_client", "releases/analysed", "releases/promote",
     "releases/stranded", "server/backups", "server/client", "server/jobs", "server/lease", "server/lock",
     "server/topic_watch", "services/airflow", "services/checks/airflow", "services/checks/finding",
     "services/checks/kafka", "services/checks/registry", "services/ports", "services/problems",
@@ -52,6 +52,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "releases/analysed": ("…, which is not open", "…, which this lake has not"),
         "reading/client": ("the answer broke off", "the answer was not read"),
+        "reading/export_client": ("the answer broke off",),
         "server/backups": ("no folder of backups is set",),
         "server/client": ("there is no … …", "the lake server's token cannot be sent"),
         "server/jobs": (

@@ -29,6 +29,7 @@ def test_every_kind_and_every_measure_is_public() -> None:
         "metadata",
         "mirror",
         "read",
+        "read_batches",
     } == {*twinlake.__all__}
     assert {name: getattr(twinlake, name).__name__ for name in twinlake.__all__} == {
         name: name for name in twinlake.__all__

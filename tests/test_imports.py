@@ -83,7 +83,7 @@ CLIENTS = (
     "twinlake.server.client", "twinlake.server.job_models", "twinlake.server.job_fields",
     "twinlake.server.outcomes",
     "twinlake.reading.client", "twinlake.reading.quarantined", "twinlake.reading.server_address",
-    "twinlake.reading.facts_client", "twinlake.reading.wire",
+    "twinlake.reading.export_client", "twinlake.reading.facts_client", "twinlake.reading.wire",
 )  # fmt: skip
 FOLDERS = ("jobs", "dags", "twinlake", "tests/oracle")
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.windows import Tumbling as Tumbling
     from twinlake.remote import metadata as metadata
     from twinlake.remote import read as read
+    from twinlake.remote import read_batches as read_batches
 
 __version__: str
 _PLACES = {
@@ -78,7 +79,7 @@ _PLACES = {
     "kinds.steps": ("Explode",),
     "kinds.store": ("Store",),
     "kinds.windows": ("Hopping", "Tumbling"),
-    "remote": ("metadata", "read"),
+    "remote": ("metadata", "read", "read_batches"),
 }
 _WHERE = {name: f"twinlake.{module}" for module, names in _PLACES.items() for name in names}
 __all__ = sorted(_WHERE)

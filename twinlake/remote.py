@@ -16,6 +16,7 @@ from twinlake.base import quote
 from twinlake.base.errors import UsageError
 from twinlake.config.settings import Services, Settings
 from twinlake.reading import client, wire
+from twinlake.reading.export_client import Batches, open_batches
 from twinlake.reading.server_address import ELSEWHERE, named_server
 from twinlake.services.supervise.record import check_sql_server_is_supervised
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_ROWS = 1_000_000
-"""More is not read at once: `where` and `columns` ask for less, JDBC for more."""
+"""More is not read at once: `where` and `columns` ask for less, `read_batches` reads any number."""
 
 
 @overload
@@ -74,14 +75,33 @@ def read(
         return rows if spark is None else spark.createDataFrame(rows)
     if until != client.AT_ONCE:
         raise UsageError(f"{table} was not read", "only a look-up waits for a position", "give a `key`")
-    sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
-    if where is not None:
-        sql += f" WHERE {quote.condition(where)}"
-    found = client.ask_arrow(services, sql, MOST_ROWS, as_of, waiting)
+    found = client.ask_arrow(services, _statement(table, columns, where), MOST_ROWS, as_of, waiting)
     if metadata(found)["truncated"]:
         why = f"it has more than {MOST_ROWS:,} rows"
-        raise UsageError(f"{table} was not read", why, "ask for less with `where`, or use JDBC")
+        raise UsageError(f"{table} was not read", why, "ask for less with `where`, or take `read_batches`")
     return found if spark is None else spark.createDataFrame(found)
+
+
+def read_batches(
+    table: str, *, as_of: str | None = None, columns: Iterable[str] | None = None, where: str | None = None,
+    home: str | Path | None = None, address: str | None = None, user: str | None = None,
+    password: str | None = None, ca_file: str | Path | None = None,
+) -> Batches:  # fmt: skip
+    """The same rows, of any number, as an iterator of `pyarrow.RecordBatch`: one of about a megabyte is in
+    memory at a time. All of them have been computed by then, at one release.
+
+        with twinlake.read_batches("orders") as batches:
+            for batch in batches: ...
+
+    Whoever stops before the last one leaves the `with`, or calls `close`. See `Batches`.
+    """
+    services, waiting = _server(home, address, user, password, ca_file)
+    return open_batches(services, _statement(table, columns, where), None, as_of, waiting)
+
+
+def _statement(table: str, columns: Iterable[str] | None, where: str | None) -> str:
+    sql = f"SELECT {_shown(columns)} FROM serve.{quote.name(table)}"
+    return sql if where is None else f"{sql} WHERE {quote.condition(where)}"
 
 
 def _server(
@@ -120,7 +140,7 @@ def _as_text(value: Any) -> str | None:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def metadata(found: pa.Table) -> dict[str, Any]:
+def metadata(found: pa.Table | Batches) -> dict[str, Any]:
     """What the server says of a table that was read: its release and, where asked for, its point in time."""
     answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
     return answer

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import twinlake
 from tests.reading.conftest import PASSWORD, SqlServer, connected, over_jdbc
 from tests.reading.test_past_tables import BATCHES, PAID, SALES, History
 from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.cli.app import build_app
 from twinlake.reading import client
 
 pytestmark = pytest.mark.faults
@@ -93,6 +97,35 @@ def test_the_answer_tells_the_moment_and_what_was_computed_and_others_read_what_
     assert table == "sales_per_region" and f"orders batch {left_out}" in why
     assert pinned["computed"] == []
     assert door.server.rows(f"SELECT {ORDERS}") == [{"n": door.records(BATCHES)}]
+
+
+def test_a_large_result_is_of_the_moment_and_says_which(
+    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWINLAKE_HOME", str(door.server.home))
+    asked = "SELECT region, window_start, orders FROM serve.sales_per_region ORDER BY ALL"
+    found, facts = {}, {}
+    for batch in range(1, BATCHES + 1):
+        file, at = tmp_path / f"{batch}.parquet", f"position:orders={batch}"
+        done = CliRunner().invoke(build_app(), ["query", asked, "--as-of", at, "--output", str(file)])
+        assert done.exit_code == 0 and f"orders batch {batch}" in done.stderr, (done.output, done.exception)
+        found[batch] = parquet.read_table(file)
+        facts[batch] = twinlake.metadata(found[batch])["as_of"]["position"]
+
+    by_query = {batch: door.rows(asked, f"position:orders={batch}") for batch in found}
+    assert {batch: table["orders"].to_pylist() for batch, table in found.items()} == {
+        batch: [row["orders"] for row in rows] for batch, rows in by_query.items()
+    }
+    assert {batch: sum(table["orders"].to_pylist()) for batch, table in found.items()} == {
+        batch: door.records(batch) for batch in found
+    }
+    assert facts == {batch: {"orders": batch} for batch in found}
+    with twinlake.read_batches("sales_per_region", as_of="position:orders=1", home=door.server.home) as some:
+        assert sum(sum(batch["orders"].to_pylist()) for batch in some) == door.records(1)
+    never = tmp_path / "never.parquet"
+    refused = ["query", asked, "--as-of", "position:orders=99", "--output", str(never)]
+    assert isinstance(CliRunner().invoke(build_app(), refused).exception, UsageError | NotFoundError)
+    assert not never.exists()
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,12 @@ SOON_S = 25.0
 """It takes a few seconds, more where the machine has other work; without a turn or a slot it is never."""
 
 
-def asked(sql: SqlServer, statement: str) -> http.client.HTTPConnection:
+def asked(sql: SqlServer, statement: str, path: str = "/query") -> http.client.HTTPConnection:
     """A client that waits for its answer until it is closed."""
     known = base64.b64encode(f"analyst:{PASSWORD}".encode()).decode()
     client = http.client.HTTPConnection("127.0.0.1", sql.port)
     headers = {"X-Twinlake-Query": "1", "Authorization": f"Basic {known}", "Content-Type": "application/json"}
-    client.request("POST", "/query", json.dumps({"sql": statement}), headers)
+    client.request("POST", path, json.dumps({"sql": statement}), headers)
     return client
 
 

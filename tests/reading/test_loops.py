@@ -13,7 +13,7 @@ from tests.reading.conftest import Released, SqlServer, connected, started
 from tests.reading.test_heavy import SHORT, asked
 from twinlake.base.waiting import wait_for
 from twinlake.reading.__main__ import LOST_S, SLOTS
-from twinlake.reading.turns import LONG_AT_ONCE
+from twinlake.reading.turns import EXPORTS_AT_ONCE, LONG_AT_ONCE
 
 PAIRS = """SELECT count(*) FROM serve.orders a CROSS JOIN serve.orders b CROSS JOIN serve.orders c
     CROSS JOIN serve.orders d WHERE sqrt(a.order_id + b.order_id) + c.order_id + d.order_id < 0"""
@@ -54,11 +54,12 @@ def lost(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.mark.faults
+@pytest.mark.parametrize(("path", "turns"), [("/query", LONG_AT_ONCE), ("/export", EXPORTS_AT_ONCE)])
 def test_a_server_whose_turns_are_held_by_what_cannot_be_ended_ends_to_be_started_again(
-    lost: SqlServer,
+    lost: SqlServer, path: str, turns: int
 ) -> None:
     before = lost.rows(SHORT)
-    clients = [asked(lost, UNENDING) for _ in range(LONG_AT_ONCE)]
+    clients = [asked(lost, UNENDING, path) for _ in range(turns)]
     lost.until_busy()
     for client in clients:
         client.close()

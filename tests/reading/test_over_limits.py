@@ -19,6 +19,7 @@ from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
 from twinlake.reading import client
+from twinlake.reading.export_client import open_batches
 
 LIMIT_S = 3
 OVER_TIME = f"it ran longer than {LIMIT_S} s"
@@ -50,7 +51,7 @@ def test_rows_over_the_limit_are_counted_out_and_named(
     assert (len(found["rows"]), found["truncated"]) == (5, True)
     assert told.stderr.splitlines()[-1] == "only the first 5 rows; there are more, see --limit"
     assert (read.value.why, read.value.remedy) == (
-        "it has more than 5 rows", "ask for less with `where`, or use JDBC",
+        "it has more than 5 rows", "ask for less with `where`, or take `read_batches`",
     )  # fmt: skip
     assert count == ALL, "over JDBC all are fetched, piece by piece"
 
@@ -71,7 +72,9 @@ def test_bytes_over_the_limit_are_an_error_that_says_what_to_do(
         assert isinstance(error, TwinlakeError)
         assert error.what == "the query was stopped"
         assert error.why == "the answer has more than 268,435,456 bytes"
-        assert error.remedy == "ask for fewer rows or columns, or use JDBC"
+        assert error.remedy == (
+            "ask for fewer rows or columns, for a file (`twinlake query --format`), or use JDBC"
+        )
     assert message(over_jdbc.value).splitlines() == [
         "the query was stopped", "why: its result has more than 512.0 MiB",
         "do:  ask for fewer rows or columns",
@@ -83,7 +86,9 @@ def test_bytes_over_the_limit_are_an_error_that_says_what_to_do(
 def limited(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     server = SqlServer(
         home=released.lake.parent, scratch=tmp_path_factory.mktemp("limited"),
-        more=("--query-seconds", str(LIMIT_S), "--jdbc-seconds", str(LIMIT_S)),
+        more=(
+            "--query-seconds", str(LIMIT_S), "--jdbc-seconds", str(LIMIT_S), "--export-seconds", str(LIMIT_S),
+        ),
     )  # fmt: skip
     with started(server):
         yield server
@@ -102,9 +107,12 @@ def test_time_over_the_limit_is_an_error_that_says_what_to_do(
         twinlake.read("orders", home=limited.home, where=f"order_id > ({HEAVY})")
     with closing(connected(limited, analyst_jvm)()) as connection, pytest.raises(Exception) as over_jdbc:
         connection.createStatement().executeQuery(HEAVY)
+    with pytest.raises(BusyError) as export:
+        open_batches(limited.services, HEAVY)
     with pytest.raises(AdbcError, match=rf"(?s)the query was stopped.*{OVER_TIME}.*query_seconds in"):
         adbc(limited.flight)("rows", sql=HEAVY)
 
+    assert export.value.why == OVER_TIME and "export_seconds in [limits]" in export.value.remedy
     for error in (http.value, told.exception, read.value):
         assert isinstance(error, BusyError)
         assert (error.what, error.why) == ("the query was stopped", OVER_TIME)

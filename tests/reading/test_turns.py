@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from twinlake.base.errors import BusyError
-from twinlake.reading.turns import LONG_S, QueryQueue, Turn
+from twinlake.reading.__main__ import SLOTS
+from twinlake.reading.turns import AT_ONCE, EXPORTS_AT_ONCE, LONG_AT_ONCE, LONG_S, QueryQueue, Turn
 
 
 class Client:
@@ -21,6 +22,10 @@ class Client:
 
 
 CLIENT = cast(Any, Client())
+
+
+def test_each_turn_has_a_slot_that_nobody_takes_from_it() -> None:
+    assert SLOTS == AT_ONCE + LONG_AT_ONCE + EXPORTS_AT_ONCE
 
 
 def test_a_statement_that_has_become_long_leaves_its_turn_to_others() -> None:

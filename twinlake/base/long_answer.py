@@ -11,20 +11,25 @@ from starlette.types import Receive, Scope, Send
 
 from twinlake.base.http_errors import ABORT
 
+LOOK_S = 0.5
+"""So often it is looked whether it is ended while its client takes nothing."""
+
 journal = structlog.get_logger(__name__)
 
 
 class LongAnswer(StreamingResponse):
     """A client that takes nothing of it for `slow_s`, or not all in `longest_s`, is cut off at once: without
-    the end of its body, which every client sees. `close` is awaited however it ended."""
+    the end of its body, which every client sees. So is one whose answer `is_ended`. `close` is awaited
+    however it ended."""
 
     def __init__(
         self, pieces: Iterator[bytes], close: Callable[[], Awaitable[None]], longest_s: float, slow_s: float,
-        type_: str, headers: Mapping[str, str] | None = None,
+        type_: str, headers: Mapping[str, str] | None = None, is_ended: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         super().__init__(pieces, headers=headers, media_type=type_)
         self._close = close
         self._longest_s, self._slow_s = longest_s, slow_s
+        self._is_ended = is_ended
         self._abort: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,10 +44,17 @@ class LongAnswer(StreamingResponse):
         clock = asyncio.get_running_loop().time
         until = clock() + self._longest_s
         async for piece in self.body_iterator:  # not left in the middle: `close` comes after a read
-            try:
-                async with asyncio.timeout(min(self._slow_s, until - clock())):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-            except TimeoutError:
-                journal.warning("a client that takes its answer too slowly was cut off")
+            sending = asyncio.ensure_future(
+                send({"type": "http.response.body", "body": piece, "more_body": True})
+            )
+            slow = min(until, clock() + self._slow_s)
+            while not (await asyncio.wait({sending}, timeout=min(LOOK_S, slow - clock())))[0]:
+                if self._is_ended() or clock() >= slow:
+                    break
+            if self._is_ended() or not sending.done():
+                sending.cancel()
+                why = "was cancelled" if self._is_ended() else "is taken too slowly by its client"
+                journal.warning(f"an answer that {why} was cut off")
                 return self._abort()
+            await sending
         await send({"type": "http.response.body", "body": b"", "more_body": False})

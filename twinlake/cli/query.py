@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.cli.export import export, format_of
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
@@ -24,6 +26,11 @@ AsOf = Annotated[
 ]
 
 
+DEFAULT_LIMIT = 10_000
+MOST_SHOWN = 1_000_000
+"""Rows; more of them go into a file."""
+
+
 def register(app: typer.Typer) -> None:
     """Adds the two commands that read."""
     app.command("query")(query_command)
@@ -35,20 +42,50 @@ def query_command(
         str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
     ],
     limit: Annotated[
-        int, typer.Option(parser=whole(1, 1_000_000), metavar="NUMBER", help="at most so many rows")
-    ] = 10_000,
+        int | None,
+        typer.Option(
+            parser=whole(1, 2_000_000_000), metavar="NUMBER",
+            help="at most so many rows; 10,000 by default, all with a format",
+        ),
+    ] = None,
     as_of: AsOf = None,
     as_json: Annotated[bool, typer.Option("--json", help="print a list of row objects")] = False,
-) -> None:
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="parquet|arrow|csv",
+            help="write all rows, however many, to --output, or to a pipe",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="a file, which is there once it is whole; its ending is the format")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="replace the file if it is there")] = False,
+) -> None:  # fmt: skip
     """Run a query on the views of the live release, or on tables as they were."""
     if not sql.strip():
         raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
+    name = format_of(form, output)
+    if as_json and name is not None:
+        raise UsageError("two forms are asked for", f"--json and {name}", "leave out one of them")
     services, waiting = sql_server()
+    if name is not None:
+        _tell(export(services, sql, name, output, force, limit, as_of, waiting), limit)
+        return
+    limit = DEFAULT_LIMIT if limit is None else limit
+    if limit > MOST_SHOWN:
+        why = f"at most {MOST_SHOWN:,} rows are shown"
+        raise UsageError(f"{limit:,} rows are too many", why, "write them to a file with --output")
     if as_json:
         found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
     else:
         found = ask(services, sql, limit, as_of, waiting)
         show(found)
+    _tell(found, limit)
+
+
+def _tell(found: dict[str, Any], limit: int | None) -> None:
+    """What is to be known of the rows beside them."""
     tell_freshness(found)
     if found_as_of := found.get("as_of"):
         _tell_moment(found_as_of)

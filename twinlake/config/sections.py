@@ -199,6 +199,12 @@ class Limits:
 
     query_seconds: Annotated[int, Key(_STATEMENT, "a statement of `twinlake query`", "900")] = 300
     jdbc_seconds: Annotated[int, Key(_STATEMENT, "a statement over JDBC", "600")] = 3600
+    export_seconds: Annotated[int, Key(
+        _STATEMENT, "a statement with a large result, to be computed, and again to be sent",
+        "7200")] = 3600  # fmt: skip
+    export_gigabytes: Annotated[int, Key(
+        whole(1, 100_000), "large results on the SQL server's disk, all that are computed or sent together",
+        "100")] = 20  # fmt: skip
     sql_memory: Annotated[str, Key(keys.MEMORY, "the heap of the SQL server", '"4g"')] = "1500m"
     records_per_batch: Annotated[int, Key(
         whole(1_000, 10_000_000), "records that ingest takes at once, at most; fewer where they would take "

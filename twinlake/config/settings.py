@@ -76,6 +76,8 @@ class Services:
     """A digest of the settings that were active then."""
     query_seconds: float = 300.0
     """So long the SQL server gives a statement at `sql_url`."""
+    export_seconds: float = 3600.0
+    """The same for one with a large result."""
 
     @property
     def reader(self) -> tuple[str, str]:

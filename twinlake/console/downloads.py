@@ -38,7 +38,7 @@ _IN_MEMORY = 4 << 20
 _PIECE = 64 << 10
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # with the wide forms
-_SMALLER = "ask for fewer rows or columns; `twinlake query --json` and JDBC give any number"
+_SMALLER = "ask for fewer rows or columns; `twinlake query --format` gives any number"
 
 
 def as_csv(services: Services, asked: Asked, file: IO[bytes]) -> None:

@@ -56,8 +56,9 @@ TURNS = """<allocations>
 </allocations>"""
 """Stages of no statement get free slots by turns, as the pools that statements are do (FairSlots)."""
 WARM_S = 0.2
-SLOTS = 8
-"""Tasks at once; each of as many statements has one, see `java/twinlake/reading/FairSlots`."""
+SLOTS = 10
+"""Tasks at once, one for each turn over HTTP (`reading/turns.py`): FairSlots leaves a statement its last one,
+so with fewer a short statement could wait until a task of a long one or of a large result has ended."""
 LOST_S = 60
 """So long what was cancelled may hold them: `java/twinlake/reading/Loops` ends joins and explodes, but a
 function over long arrays looks at nothing while it computes."""
@@ -72,8 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["TZ"] = "UTC"
     time.tzset()
     limits = Limits(
-        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds
-    )
+        sql_memory=given.memory, jdbc_seconds=given.jdbc_seconds, query_seconds=given.query_seconds,
+        export_seconds=given.export_seconds, export_gigabytes=given.export_gigabytes,
+    )  # fmt: skip
     values = Values(lake=Lake(uri=given.lake), limits=limits)
     settings = Settings(home=given.home.absolute(), jars=given.jars.absolute(), known_values=values)
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
@@ -88,6 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
     from twinlake.reading.admission import Admission
+    from twinlake.reading.export import GIGABYTE, Exports
     from twinlake.reading.flight.service import FlightServer, FlightService
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
@@ -99,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.reports import Reports, show_report
     from twinlake.reading.rights import RightsInForce
     from twinlake.reading.running import RunningStatements
-    from twinlake.reading.turns import LONG_AT_ONCE, Statements
+    from twinlake.reading.turns import EXPORTS_AT_ONCE, LONG_AT_ONCE, Statements
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
@@ -129,14 +132,17 @@ def main(arguments: list[str] | None = None) -> int:
     moments = Moments(spark, past)
     moments.start()
     reader = Reader(
-        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds, reports=reports
-    )
+        spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds,
+        reports=reports, longest_export_s=given.export_seconds,
+        exports=Exports(spark, given.export_gigabytes * GIGABYTE),
+    )  # fmt: skip
 
     def lost() -> str:
         if slots.lostMs() > LOST_S * 1_000:
             return f"every slot has been held for {LOST_S} s by a task whose statement has ended"
-        if reader.unending(LOST_S) >= LONG_AT_ONCE:
-            return f"{LONG_AT_ONCE} statements go on {LOST_S} s after they were cancelled"
+        for is_large, turns in ((False, LONG_AT_ONCE), (True, EXPORTS_AT_ONCE)):
+            if reader.unending(LOST_S, is_large) >= turns:
+                return f"{turns} statements go on {LOST_S} s after they were cancelled"
         return ""
 
     watch = SparkWatch(spark, lost=lost)
@@ -326,6 +332,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--flight-tls-port", type=int, help="port of Arrow Flight SQL for them")
     parser.add_argument("--certificate", type=Path, help="PEM, the chain")
     parser.add_argument("--key", type=Path, help="PEM, its private key")
+    parser.add_argument("--export-seconds", type=int, default=DEFAULT.export_seconds, help="of large results")
+    parser.add_argument("--export-gigabytes", type=int, default=DEFAULT.export_gigabytes, help="on its disk")
     parser.add_argument("--memory", default=DEFAULT.sql_memory, help="its heap")
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     add_options(parser)

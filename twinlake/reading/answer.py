@@ -7,21 +7,18 @@ they are never in memory as a whole, however slowly a reader takes them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from twinlake.base.errors import BusyError, UsageError
 from twinlake.reading import json_rows, wire
-from twinlake.spark.prepared_plan import small
-from twinlake.spark.session import scratch_folder
+from twinlake.reading.spool import FULL, TOO_LARGE, Bounds, Spool
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 STOPPED = "the query was stopped"
 """What is said of one that took too long, or has to make room."""
@@ -29,8 +26,7 @@ MOST_BYTES = 256 << 20
 """Of one answer, as Arrow."""
 MOST_BYTES_IN_ALL = 1 << 30
 """Of all answers that are being made or sent."""
-MOST_FIELDS = 2_000
-"""Columns, or fields inside them: for each of them every task holds some 50 kB outside the heap."""
+FOR_LESS = "ask for fewer rows or columns, for a file (`twinlake query --format`), or use JDBC"
 
 
 @dataclass
@@ -67,15 +63,8 @@ class Answer:
 
     def arrow(self) -> Iterator[bytes]:
         """An Arrow stream; see `wire.METADATA`."""
-        import pyarrow as pa
-
-        shown = self.table()
-        sink = _Pieces()
-        with pa.ipc.new_stream(pa.PythonFile(sink, "w"), shown.schema) as stream:
-            for batch in pieces(shown):
-                stream.write_batch(batch)
-                yield from sink.taken()
-        yield from sink.taken()
+        shown = self.found.slice(0, self.limit)
+        return arrow_stream(shown.schema, self.facts, iter(shown.to_batches()))
 
     def table(self) -> pa.Table:
         """The rows, and what is known of them as `wire.METADATA` says."""
@@ -90,9 +79,25 @@ class Answer:
 _ARROW_BYTES = 1 << 20
 
 
-def pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The rows, a megabyte at once."""
-    for batch in rows.to_batches():
+def arrow_stream(
+    schema: pa.Schema, facts: Mapping[str, Any], batches: Iterator[pa.RecordBatch]
+) -> Iterator[bytes]:
+    """A stream in pieces, with the facts in the metadata of its schema."""
+    import pyarrow as pa
+
+    described = schema.with_metadata({wire.METADATA: json.dumps(facts)})
+    sink = _Pieces()
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), described) as stream:
+        yield from sink.taken()
+        for piece in pieces(batches):
+            stream.write_batch(piece)
+            yield from sink.taken()
+    yield from sink.taken()
+
+
+def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, a megabyte at once."""
+    for batch in batches:
         at = 0
         while at < batch.num_rows:
             count = max(1, batch.num_rows * _ARROW_BYTES // max(1, batch.nbytes))
@@ -135,94 +140,45 @@ class Answers:
     def __init__(
         self, spark: SparkSession, most: int = MOST_BYTES, most_in_all: int = MOST_BYTES_IN_ALL
     ) -> None:
-        jvm: Any = spark._jvm
-        self._java = jvm.twinlake.lake.Spool
-        self._folder = scratch_folder(spark)
+        self._spool = Spool(spark, Bounds(pool="answer", most=most, most_in_all=most_in_all))
         self._most, self._most_in_all = most, most_in_all
 
     @property
     def bytes_held(self) -> int:
-        held: int = self._java.inAll()
-        return held
+        return self._spool.bytes_held
 
     def of(self, frame: DataFrame, limit: int | None) -> Answer:
         """The first rows, with one more than the limit where there are more."""
-        columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
-        _refuse_unknown(columns)
-        _refuse_many(_fields(frame.schema))
-        name = str(self._folder / f"answer-{uuid4().hex}")
-
-        def release() -> None:
-            self._java.release(name)
-
-        try:
-            found = self._computed(frame, name)
-        except BaseException as error:
-            release()
-            raise self._known(error) from error
-        return Answer(columns=columns, found=found, limit=limit, _release=release)
-
-    def _computed(self, frame: DataFrame, name: str) -> pa.Table:
-        """A small result in this thread, others by Spark's tasks."""
         import pyarrow as pa
 
-        found = small(frame)
-        if found is not None:
-            self._java.hold(name, found.nbytes, self._most, self._most_in_all)
-            return found
-        # planned again: a sort that was begun in this thread cannot be sent to tasks
-        again = frame.select("*")
         try:
-            count = self._java.write(again._jdf, name, self._most, self._most_in_all)
-            names = [f"{name}-schema", *(f"{name}-{number}" for number in range(count))]
-            return pa.concat_tables([_mapped(one) for one in names if Path(one).exists()])
-        finally:
-            for path in Path(name).parent.glob(f"{Path(name).name}-*"):
-                path.unlink(missing_ok=True)  # what is mapped stays readable
+            spooled = self._spool.of(frame)
+        except Exception as error:
+            raise self._known(error) from error
+        try:
+            found = spooled.table
+            if found is None:
+                found = pa.concat_tables(map(_mapped, spooled.files))
+            spooled.delete()  # what is mapped stays readable
+        except BaseException:
+            spooled.release()
+            raise
+        return Answer(columns=spooled.columns, found=found, limit=limit, _release=spooled.release)
 
-    def _known(self, error: BaseException) -> BaseException:
-        if "Spool$TooLarge" in str(error):
+    def _known(self, error: Exception) -> Exception:
+        if TOO_LARGE in str(error):
             why = f"the answer has more than {self._most:,} bytes"
-            return UsageError("the query was stopped", why, "ask for fewer rows or columns, or use JDBC")
-        if "Spool$Full" in str(error):
+            return UsageError("the query was stopped", why, FOR_LESS)
+        if FULL in str(error):
             why = f"the answers that are being sent have {self._most_in_all:,} bytes together"
             return BusyError(STOPPED, why, "ask again later, or for fewer rows or columns")
         return error
 
 
-def _refuse_unknown(columns: list[dict[str, str]]) -> None:
-    """Arrow for Python does not know intervals of years and months."""
-    for column in columns:
-        if "interval year" in column["type"] or "interval month" in column["type"]:
-            raise UsageError(
-                "the query failed", f"{column['name']} is {column['type']}, which cannot be shown",
-                "select it as text: cast(... AS string)",
-            )  # fmt: skip
-
-
-def _refuse_many(fields: int) -> None:
-    if fields > MOST_FIELDS:
-        why = f"its answer has {fields:,} columns and fields, and at most {MOST_FIELDS:,} are sent over HTTP"
-        raise UsageError("the query was refused", why, "select fewer of them, or use JDBC")
-
-
-def _fields(type_: DataType) -> int:
-    """Of a type with all that is inside it."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(type_, StructType):
-        return sum(_fields(one.dataType) for one in type_.fields)
-    if isinstance(type_, ArrayType):
-        return _fields(type_.elementType)
-    if isinstance(type_, MapType):
-        return _fields(type_.keyType) + _fields(type_.valueType)
-    return 1
-
-
-def _mapped(path: str) -> pa.Table:
+def _mapped(path: Path) -> pa.Table:
     import pyarrow as pa
 
-    with pa.memory_map(path) as file, pa.ipc.open_stream(file) as stream:
+    with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         return stream.read_all()
 
 

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
@@ -49,7 +50,7 @@ class _StartingError(_AwayError):
     """It will: it runs, and says that it is starting."""
 
 
-class _LostError(Exception):
+class LostError(Exception):
     """The connection broke while the statement ran, or before all of its answer was here."""
 
 
@@ -176,14 +177,23 @@ def _ask(
         raise UnreachableError(
             "the SQL server is not running", "it has no address", "start it with `twinlake up`"
         )
+
+    def send() -> T:
+        return _sent(services, path, asked, take, accepts, waiting.remedy, method)
+
+    return again(url, asked, send, waiting)
+
+
+def again(url: str, asked: Mapping[str, Any], send: Callable[[], T], waiting: Waiting) -> T:
+    """Sends what is asked until there is an answer; once more where the server has died of it."""
     said: list[str] = []
-    answered: list[TimedOutError] = []
+    refused: list[TimedOutError] = []
 
     def once() -> T:
         try:
-            return _sent(services, path, asked, take, accepts, waiting.remedy, method)
+            return send()
         except TimedOutError as error:  # the server's answer, of what it has waited for itself
-            answered.append(error)
+            refused.append(error)
             raise
         except _AwayError as away:
             if not isinstance(away, _StartingError):
@@ -198,11 +208,11 @@ def _ask(
         try:
             return wait_for_answer("the SQL server", once, AWAY_S, every_s=AGAIN_S, unready=(_AwayError,))
         except TimedOutError as error:
-            if error in answered:
+            if error in refused:
                 raise
             why = f"{url}: {said[0]}; it was asked again for {AWAY_S:g} s"
             raise UnreachableError("the SQL server does not answer", why, waiting.remedy) from error
-        except _LostError as error:
+        except LostError as error:
             lost.append(str(error))
             if len(lost) > 1:
                 named = str(asked.get("sql") or asked)[:1_000]
@@ -219,8 +229,18 @@ def _sent(
     services: Services, path: str, asked: Mapping[str, Any], take: Callable[[httpx.Response], T],
     accepts: str, remedy: str, method: str,
 ) -> T:  # fmt: skip
+    with answered(services, path, asked, accepts, remedy, services.query_seconds, method) as answer:
+        return take(answer)
+
+
+@contextmanager
+def answered(
+    services: Services, path: str, asked: Mapping[str, Any], accepts: str, remedy: str, longest_s: float,
+    method: str = "POST",
+) -> Iterator[httpx.Response]:  # fmt: skip
+    """An answer that is no error, to be read inside; nothing comes for `longest_s` at most."""
     given: dict[str, Any] = {"params" if method == "GET" else "json": asked}
-    timeout = httpx.Timeout(services.query_seconds + MORE_S, connect=5)
+    timeout = httpx.Timeout(longest_s + MORE_S, connect=5)
     try:
         with httpx.stream(
             method, f"{services.sql_url}/{path}", auth=services.reader, timeout=timeout,
@@ -229,7 +249,7 @@ def _sent(
         ) as answer:  # fmt: skip
             if not answer.is_success:
                 raise _refusal(answer, remedy)
-            return take(answer)
+            yield answer
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise UnreachableError(
@@ -242,7 +262,7 @@ def _sent(
     except httpx.TimeoutException as error:
         raise UnreachableError(
             "the SQL server does not answer",
-            f"{services.sql_url}: nothing came for {services.query_seconds + MORE_S:g} s", remedy,
+            f"{services.sql_url}: nothing came for {longest_s + MORE_S:g} s", remedy,
         ) from error  # fmt: skip
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise UnreachableError(
@@ -250,7 +270,7 @@ def _sent(
             "correct `sql_url` in services.json, or run `twinlake up`, which writes it",
         ) from error  # fmt: skip
     except httpx.HTTPError as error:
-        raise _LostError(str(error) or type(error).__name__) from error
+        raise LostError(str(error) or type(error).__name__) from error
 
 
 def _refusal(answer: httpx.Response, remedy: str) -> Exception:
@@ -281,7 +301,7 @@ def _json(take: Take[T], most: int | None) -> Callable[[httpx.Response], T]:
             given += most is None  # what was given away cannot be given again
             # each row's own names would be most of what a wide row takes
             yield dict(zip(names, json.loads(line.removesuffix(b",")).values(), strict=True))
-        raise _LostError("the answer broke off")
+        raise LostError("the answer broke off")
 
     def read(answer: httpx.Response) -> T:
         lines = _lines(_bounded(answer, most))
@@ -293,7 +313,7 @@ def _json(take: Take[T], most: int | None) -> Callable[[httpx.Response], T]:
         del head["rows"]
         try:
             return take(head, rows(lines, [column["name"] for column in head["columns"]]))
-        except (httpx.HTTPError, _LostError) as error:
+        except (httpx.HTTPError, LostError) as error:
             if not given:
                 raise
             raise UnreachableError(
@@ -314,7 +334,9 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _bounded(answer: httpx.Response, most: int | None = MOST_TEXT) -> Iterator[bytes]:
+def _bounded(
+    answer: httpx.Response, most: int | None = MOST_TEXT, cut_off_s: float = wire.SLOW_S
+) -> Iterator[bytes]:
     had, slowest_s = 0, 0.0
     try:
         for piece in answer.iter_bytes():
@@ -328,12 +350,12 @@ def _bounded(answer: httpx.Response, most: int | None = MOST_TEXT) -> Iterator[b
             yield piece
             slowest_s = max(slowest_s, time.monotonic() - given)
     except httpx.HTTPError as error:
-        if slowest_s < wire.SLOW_S:
+        if slowest_s < cut_off_s:
             raise
         raise UnreachableError(
             "the answer broke off",
             f"nothing of it was taken for {slowest_s:.0f} s, and the server cuts off who takes nothing for "
-            f"{wire.SLOW_S:g} s",
+            f"{cut_off_s:g} s",
             "take the rows at once, into a file for example; or ask for fewer",
         ) from error
 
@@ -342,13 +364,18 @@ def _arrow(take: Callable[[pa.RecordBatchReader], T]) -> Callable[[httpx.Respons
     def read(answer: httpx.Response) -> T:
         import pyarrow as pa
 
-        body = io.BufferedReader(_Body(_bounded(answer, MOST_ARROW)))
+        body = file_of(answer, MOST_ARROW)
         with pa.ipc.open_stream(pa.PythonFile(body, "r")) as stream:
             found = take(stream)
         body.read()  # without its end it is not whole
         return found
 
     return read
+
+
+def file_of(answer: httpx.Response, most: int | None, cut_off_s: float = wire.SLOW_S) -> io.BufferedReader:
+    """What comes of an answer, to be read."""
+    return io.BufferedReader(_Body(_bounded(answer, most, cut_off_s)))
 
 
 class _Body(io.RawIOBase):

@@ -35,7 +35,7 @@ def _rows(found: pa.Table) -> Iterator[list[dict[str, Any]]]:
         while at < batch.num_rows:
             count = _count(batch, at, is_small)
             piece = batch.slice(at, count)
-            columns = [_values(column, field) for column, field in zip(piece, found.schema, strict=True)]
+            columns = [json_values(column, field) for column, field in zip(piece, found.schema, strict=True)]
             yield [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
             at += count
 
@@ -59,7 +59,7 @@ def _count(batch: pa.RecordBatch, at: int, is_small: bool) -> int:
     return count
 
 
-def _values(array: pa.Array, field: pa.Field) -> list[Any]:
+def json_values(array: pa.Array, field: pa.Field) -> list[Any]:
     """The JSON form of each; of a nested column's, too."""
     import pyarrow as pa
 
@@ -68,11 +68,11 @@ def _values(array: pa.Array, field: pa.Field) -> list[Any]:
         return _structs(array, kind)
     if types.is_map(kind):
         keys = _inside(array, array.keys, _keys, kind.key_field)
-        items = _inside(array, array.items, _values, kind.item_field)
+        items = _inside(array, array.items, json_values, kind.item_field)
         pairs = zip(keys, items, strict=True)
         return [None if names is None else dict(zip(names, values, strict=True)) for names, values in pairs]
     if types.is_list(kind):
-        return _inside(array, array.values, _values, kind.value_field)
+        return _inside(array, array.values, json_values, kind.value_field)
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_string(kind) or types.is_null(kind):
         plain: list[Any] = array.to_pylist()
         return plain
@@ -100,7 +100,7 @@ def _known(value: pa.Scalar) -> Any:
 
 def _structs(array: pa.Array, kind: pa.StructType) -> list[Any]:
     fields = [kind.field(at) for at in range(kind.num_fields)]
-    values = [_values(part, field) for part, field in zip(array.flatten(), fields, strict=True)]
+    values = [json_values(part, field) for part, field in zip(array.flatten(), fields, strict=True)]
     names = [field.name for field in fields]
     made = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)] or [{}] * len(array)
     is_variant = any((field.metadata or {}).get(b"variant") == b"true" for field in fields)
@@ -122,7 +122,7 @@ def _keys(array: pa.Array, field: pa.Field) -> list[str]:
     if pa.types.is_nested(array.type):
         from pyspark.sql.types import Row
 
-        return [str(Row(**one) if isinstance(one, dict) else one) for one in _values(array, field)]
+        return [str(Row(**one) if isinstance(one, dict) else one) for one in json_values(array, field)]
     plain = (value.replace(tzinfo=None) if isinstance(value, datetime) else value for value in _plain(array))
     return [str(value) for value in plain]
 

@@ -31,6 +31,7 @@ from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, look_up_route, wire
 from twinlake.reading.explain import Question
+from twinlake.reading.export import MOST_EXPORTED
 from twinlake.reading.followed import Followed
 from twinlake.reading.look_ups import LookUps
 from twinlake.reading.metrics import Queries
@@ -58,6 +59,14 @@ class Asked(Strict):
 
     sql: str = Field(min_length=1, max_length=LONGEST_SQL)
     limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=LARGEST_LIMIT)
+    as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
+
+
+class AskedAll(Strict):
+    """The body of POST /export; without a limit all rows."""
+
+    sql: str = Field(min_length=1, max_length=LONGEST_SQL)
+    limit: int | None = Field(default=None, ge=1, le=MOST_EXPORTED)
     as_of: str | None = Field(default=None, max_length=as_of.LONGEST)
 
 
@@ -158,6 +167,7 @@ def build_app(
     queries, running, judge = queries or Queries(), running or RunningStatements(), rights or Unlimited()
     statements = statements or Statements(followed, queries, running)
     longest_s = settings.values.limits.query_seconds
+    export_s = settings.values.limits.export_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
 
     app.add_middleware(LimitedBody, most=LARGEST_BODY)
@@ -182,9 +192,11 @@ def build_app(
             "no_report": reader.no_report(),
         }
 
-    async def in_turn(request: Request, text: str, answer: Callable[[Running], Response]) -> Response:
+    async def in_turn(
+        request: Request, text: str, answer: Callable[[Running], Response], is_large: bool = False
+    ) -> Response:
         try:
-            return await statements.in_turn(request, request.state.user.name, text, answer)
+            return await statements.in_turn(request, request.state.user.name, text, answer, is_large=is_large)
         except StartingError as error:
             return _starting(error.why)
 
@@ -202,6 +214,25 @@ def build_app(
                 raise
 
         return await in_turn(request, asked.sql, answer)
+
+    @app.post("/export")
+    async def export(asked: AskedAll, request: Request) -> Response:
+        """All rows as an Arrow stream, from files: it is listed and can be cancelled until it is sent."""
+
+        def answer(one: Running) -> Response:
+            found = reader.export(asked.sql, asked.limit, one.left, asked.as_of, one.tag, one.user)
+            running.sends(one)
+
+            def close() -> None:
+                found.close()
+                running.has_sent(one)
+
+            return LongAnswer(
+                found.arrow(), partial(run_in_threadpool, close), export_s, wire.EXPORT_SLOW_S, wire.ARROW,
+                is_ended=one.cut.is_set,
+            )  # fmt: skip
+
+        return await in_turn(request, asked.sql, answer, is_large=True)
 
     @app.post("/explain")
     async def why(asked: AskedWhy, request: Request) -> Response:

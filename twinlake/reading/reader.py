@@ -13,6 +13,7 @@ import time
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from twinlake.config.sections import Limits
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.reading.answer import STOPPED, Answer, Answers, arrow_columns
 from twinlake.reading.explain import Question, explain
+from twinlake.reading.export import Export, Exports
 from twinlake.reading.followed import Followed
 from twinlake.reading.past_tables import PastTables
 from twinlake.reading.reports import Reports
@@ -34,8 +36,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+A = TypeVar("A", Answer, Export)
 _AGAIN_S = 0.5
 """A statement may begin a job after it was cancelled, or miss an interrupt: it is tried till it has ended."""
+
+
+_LESS = "ask for less"
+
+
+@dataclass(frozen=True)
+class Time:
+    """What a statement has, what to do beside setting more, and what it is set by."""
+
+    longest_s: float
+    remedy: str
+    setting: str
 
 
 class Reader:
@@ -51,18 +66,22 @@ class Reader:
         longest_s: float = Limits().query_seconds,
         answers: Answers | None = None,
         reports: Reports | None = None,
+        exports: Exports | None = None,
+        longest_export_s: float = Limits().export_seconds,
     ) -> None:
         """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment,
         without `reports` nothing is known of the lake server."""
         self._spark = spark
         self._lake = lake
         self._followed = followed
-        self._longest_s = longest_s
+        self._time = Time(longest_s, f"{_LESS}, use JDBC for long queries", "query_seconds")
+        self._export_time = Time(longest_export_s, _LESS, "export_seconds")
         self._release = release
         self._past = past
         self._answers = answers or Answers(spark)
+        self._exports = exports or Exports(spark)
         self._reports = reports
-        self._cancelled: dict[str, float] = {}
+        self._cancelled: dict[str, tuple[float, Time]] = {}
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
         self._ending = jvm.twinlake.reading.Ending
@@ -88,18 +107,37 @@ class Reader:
         The answer is to be closed.
         """
 
-        def read() -> Answer:
+        def made(frame: DataFrame) -> Answer:
+            return self._answers.of(_named(_first(frame, limit)), limit)
+
+        return self._answer(sql, left, as_of, tag, user, made, self._time, parameters, is_placed)
+
+    def export(
+        self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
+        tag: str | None = None, user: str = "",
+    ) -> Export:  # fmt: skip
+        """The same for rows of any number, all of them without a limit; it may take longer."""
+
+        def made(frame: DataFrame) -> Export:
+            return self._exports.of(_named(_first(frame, limit)), limit)
+
+        return self._answer(sql, left, as_of, tag, user, made, self._export_time)
+
+    def _answer(
+        self, sql: str, left: threading.Event, as_of: str | None, tag: str | None, user: str,
+        made: Callable[[DataFrame], A], within: Time, parameters: bytes = b"", is_placed: bool = False,
+    ) -> A:  # fmt: skip
+        def read() -> A:
             with self._bound(as_of, sql) as past:
                 frame = self._asked(sql, user, parameters)
                 release = past["as_of"]["release"] if past else self._release()
                 place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
                 freshness = self.freshness([] if past else self._views.of(frame._jdf))
-                first = frame if limit is None else frame.limit(limit + 1)
-                found = self._answers.of(first.toDF(*_unique(frame.columns)), limit)
+                found = made(frame)
             found.known |= {"release": release, **place, **freshness, **past}
             return found
 
-        return self.in_words(lambda: self._in_time(left, read, tag), user)
+        return self.in_words(lambda: self._in_time(left, read, tag, within), user)
 
     def columns(
         self, sql: str, left: threading.Event, as_of: str | None = None, tag: str | None = None,
@@ -110,7 +148,7 @@ class Reader:
         def read() -> bytes:
             with self._bound(as_of, sql):
                 frame = self._asked(sql, user, parameters)
-                return bytes(self._columns(frame.toDF(*_unique(frame.columns))._jdf))
+                return bytes(self._columns(_named(frame)._jdf))
 
         return arrow_columns(self.in_words(lambda: self._in_time(left, read, tag), user))
 
@@ -183,11 +221,11 @@ class Reader:
         """Whether a view is that of a table of a release: others show a topic, or what came late."""
         return next(self._followed().versions([f"{schema}.{name}"]), None) is not None
 
-    def unending(self, for_s: float) -> int:
-        """How many statements were cancelled so many seconds ago and go on: what computes without a look at
-        anything, a function over a long array for instance, cannot be ended."""
-        until = time.monotonic() - for_s
-        return sum(since < until for since in list(self._cancelled.values()))
+    def unending(self, for_s: float, is_large: bool = False) -> int:
+        """How many statements, or large results, were cancelled so many seconds ago and go on: what computes
+        without a look at anything, a function over a long array for instance, cannot be ended."""
+        until, of = time.monotonic() - for_s, self._export_time if is_large else self._time
+        return sum(since < until and within is of for since, within in list(self._cancelled.values()))
 
     def no_report(self) -> dict[str, Any] | None:
         """For how long the lake server has not reported; None where it has lately."""
@@ -249,18 +287,19 @@ class Reader:
         meant = f"did you mean {near}? " if near else ""
         return UsageError("the query failed", why, f"{meant}{there}, see `twinlake status`")
 
-    def _in_time(self, left: threading.Event, work: Callable[[], T], tag: str | None) -> T:
-        with self._ended_in_time(left, tag or f"query-{uuid4().hex}") as late:
+    def _in_time(
+        self, left: threading.Event, work: Callable[[], T], tag: str | None, within: Time | None = None
+    ) -> T:
+        within = within or self._time
+        with self._ended_in_time(left, tag or f"query-{uuid4().hex}", within) as late:
             try:
                 return work()
             except Exception as error:
                 if late.is_set():
                     raise BusyError(
-                        STOPPED,
-                        f"it ran longer than {self._longest_s:g} s",
-                        "ask for less, use JDBC for long queries, or set query_seconds in [limits] of "
-                        "twinlake.toml",
-                    ) from error
+                        STOPPED, f"it ran longer than {within.longest_s:g} s",
+                        f"{within.remedy}, or set {within.setting} in [limits] of twinlake.toml",
+                    ) from error  # fmt: skip
                 raise
 
     @contextmanager
@@ -275,15 +314,15 @@ class Reader:
                 yield {"as_of": {"asked": as_of, **summary}}
 
     @contextmanager
-    def _ended_in_time(self, left: threading.Event, tag: str) -> Iterator[threading.Event]:
+    def _ended_in_time(self, left: threading.Event, tag: str, within: Time) -> Iterator[threading.Event]:
         """Cancels what this thread does when nobody waits for it, or too long; the event says so."""
         context = self._spark.sparkContext
         late, ended = threading.Event(), threading.Event()
 
         def watch() -> None:
-            if not left.wait(self._longest_s):
+            if not left.wait(within.longest_s):
                 late.set()
-            self._cancelled[tag] = time.monotonic()
+            self._cancelled[tag] = time.monotonic(), within
             try:
                 while not ended.wait(_AGAIN_S):
                     cancel(context, tag)
@@ -312,6 +351,15 @@ def _described(listed: dict[str, Any]) -> pa.Schema:
         named = columns.field(at).with_metadata({"type": type_, "comment": comment})
         columns = columns.set(at, named)
     return columns
+
+
+def _first(frame: DataFrame, limit: int | None) -> DataFrame:
+    """With one more than the limit where there are more."""
+    return frame if limit is None else frame.limit(limit + 1)
+
+
+def _named(frame: DataFrame) -> DataFrame:
+    return frame.toDF(*_unique(frame.columns))
 
 
 def _unique(names: list[str]) -> list[str]:

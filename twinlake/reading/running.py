@@ -46,7 +46,11 @@ class Running:
     endpoint: str = HTTP
     id: str = field(default_factory=new_id)
     left: threading.Event = field(default_factory=threading.Event)
+    cut: threading.Event = field(default_factory=threading.Event)
+    """Is set when it was ended, also while its answer is being sent."""
     has_begun: bool = False
+    is_sent: bool = False
+    """Whether its answer is being sent, for those that are listed until it is."""
     why: TwinlakeError | None = None
     """What its client gets, where somebody has ended it."""
 
@@ -57,7 +61,14 @@ class Running:
 
     @property
     def state(self) -> str:
+        if self.is_sent:
+            return "ending" if self.cut.is_set() else "sending"
         return "ending" if self.left.is_set() else "running" if self.has_begun else "waiting"
+
+    def end(self, why: TwinlakeError) -> None:
+        self.why = why
+        self.left.set()
+        self.cut.set()
 
 
 class RunningStatements:
@@ -81,12 +92,21 @@ class RunningStatements:
         self._here[made.id] = made
         try:
             yield made
-        except Exception as error:
-            if made.why is None:
+        except BaseException as error:
+            made.is_sent = False
+            if made.why is None or not isinstance(error, Exception):
                 raise
             raise made.why from error
         finally:
-            del self._here[made.id]
+            if not made.is_sent:
+                del self._here[made.id]
+
+    def sends(self, one: Running) -> None:
+        """From now on its answer is sent, and it is listed until `has_sent`."""
+        one.is_sent = True
+
+    def has_sent(self, one: Running) -> None:
+        self._here.pop(one.id, None)
 
     def listed(self, user: User) -> list[dict[str, Any]]:
         """Those that this user sees, the oldest first: id, user, endpoint (http, jdbc or flight), state, sql,
@@ -98,8 +118,7 @@ class RunningStatements:
         """Ends those of this user that are not over JDBC; each client gets this error."""
         for one in list(self._here.values()):
             if one.user == user:
-                one.why = why
-                one.left.set()
+                one.end(why)
 
     def end(self, id: str, user: User) -> dict[str, Any]:
         """Ends one that the user sees, and returns it as it was listed. NotFoundError where there is none;
@@ -124,8 +143,7 @@ class RunningStatements:
         id = found["id"]
         one = self._here.get(id)
         if one is not None:
-            one.why = why
-            one.left.set()
+            one.end(why)
         elif not self._java or not self._java.end(self._full_id(id), why.what, why.why, why.remedy):
             raise _gone(id)
 

@@ -24,6 +24,8 @@ T = TypeVar("T")
 AT_ONCE = 4
 LONG_AT_ONCE = 4
 """Long statements have turns of their own, so that short ones find theirs."""
+EXPORTS_AT_ONCE = 2
+"""Statements with large results have turns of their own, in which they may be long."""
 LONG_S = 5.0
 """What runs longer is a long statement."""
 WAIT_S = 30.0
@@ -133,42 +135,55 @@ class Client:
         return self.statement.left.is_set() or await self.asking.is_disconnected()
 
 
+class Pool:
+    """Where statements of one sort have their turns, and a thread each."""
+
+    def __init__(self, name: str, at_once: int, long_at_once: int = 0, makes_room: bool = True) -> None:
+        """`makes_room` says whether long ones leave their turns to others."""
+        self.turns = QueryQueue(at_once, long_at_once)
+        self.threads = ThreadPoolExecutor(at_once + long_at_once, thread_name_prefix=name)
+        self.makes_room = makes_room
+
+
 class Statements:
-    """Computes statements in turn, in threads of its own; `queries` counts how they end, `running` knows
-    those that have not."""
+    """Computes statements in turn; `queries` counts how they end, `running` knows those that have not."""
 
     def __init__(
         self, followed: Callable[[], Followed], queries: Queries, running: RunningStatements
     ) -> None:
         self._followed, self._queries, self._running = followed, queries, running
-        self._threads = ThreadPoolExecutor(AT_ONCE + LONG_AT_ONCE, thread_name_prefix="statement")
-        self._turns = QueryQueue(AT_ONCE, LONG_AT_ONCE)
+        self._small = Pool("statement", AT_ONCE, LONG_AT_ONCE)
+        self._large = Pool("export", EXPORTS_AT_ONCE, makes_room=False)
 
     async def in_turn(
         self, asking: Waiting, user: str, text: str, answer: Callable[[Running], T], endpoint: str = HTTP,
-        id: str = "",
+        id: str = "", is_large: bool = False,
     ) -> T:  # fmt: skip
         """What `answer` returns. BusyError, and StartingError, where it is not computed, or stopped."""
+        pool = self._large if is_large else self._small
         with (
             self._queries.one(endpoint) as statement,
             self._running.one(user, text, endpoint, id) as one,
         ):
-            return await self._answered(Client(asking, one), answer, statement)
+            return await self._answered(Client(asking, one), answer, statement, pool)
 
-    async def _answered(self, client: Client, answer: Callable[[Running], T], statement: Statement) -> T:
+    async def _answered(
+        self, client: Client, answer: Callable[[Running], T], statement: Statement, pool: Pool
+    ) -> T:
         if not (now := self._followed()).ready:
             if now.error:
                 what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
                 raise BusyError(what, now.error, remedy)
             raise StartingError("it has not read yet what is live")
         one = client.statement
-        async with self._turns.one(client) as turn:
+        async with pool.turns.one(client) as turn:
             statement.begins()
             one.has_begun = True
-            reading = asyncio.get_running_loop().run_in_executor(self._threads, answer, one)
+            reading = asyncio.get_running_loop().run_in_executor(pool.threads, answer, one)
             try:
                 while not (await asyncio.wait({reading}, timeout=LOOK_S))[0]:
-                    self._turns.look(turn)
+                    if pool.makes_room:
+                        pool.turns.look(turn)
                     statement.has_left = statement.has_left or await client.asking.is_disconnected()
                     if turn.is_over or statement.has_left:
                         one.left.set()

@@ -14,6 +14,8 @@ METADATA = "twinlake"
 """The key of what is known of the rows, as JSON, in that metadata."""
 SLOW_S = 30.0
 """A client that takes no piece of its answer for so long is cut off."""
+EXPORT_SLOW_S = 300.0
+"""The same for an answer of /export: it waits in files, for one who works on each batch."""
 Key = Mapping[str, str | None]
 """By column its value, None for NULL."""
 

@@ -43,6 +43,7 @@ def addresses(context: Context) -> Services:
         project=str(context.settings.project.root),
         settings=values.digest,
         query_seconds=float(values.limits.query_seconds),
+        export_seconds=float(values.limits.export_seconds),
     )
 
 

@@ -185,6 +185,7 @@ def _command(context: Context) -> Command:
         "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory, *_doors(context, scratch),
+        "--export-seconds", str(limits.export_seconds), "--export-gigabytes", str(limits.export_gigabytes),
         "--lake", context.settings.values.lake.uri, "--jars", str(context.settings.jars),
         *metrics.words(context, metrics.SQL),
     )  # fmt: skip

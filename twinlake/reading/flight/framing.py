@@ -22,7 +22,7 @@ MOST_CELLS = 1_000_000
 def frames(rows: pa.Table) -> Iterator[bytes]:
     """The schema, then the rows, a megabyte at once."""
     yield _frame(rows.schema.serialize())
-    for batch in pieces(rows):
+    for batch in pieces(rows.to_batches()):
         yield _frame(batch.serialize())
 
 

@@ -1,0 +1,173 @@
+"""File formats: batches of rows as Parquet, Arrow or CSV, in bounded memory, with what is known of them.
+
+Parquet and Arrow keep every type, and have what the SQL server says of the rows in their schema's metadata
+under `wire.METADATA`. CSV is text: see `as_text`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from twinlake.base.errors import UsageError
+from twinlake.reading import json_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUP_BYTES = 64 << 20
+"""Rows of a group of Parquet, as Arrow, are in memory at once."""
+_PLAIN_SCALE = 6
+"""Decimals with more digits than that after the point may be written with an exponent by Arrow."""
+
+Write = Callable[["pa.Schema", Iterable["pa.RecordBatch"], IO[bytes]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """`write` writes a file; `pipe` what can only be read from its begin, where that is possible."""
+
+    write: Write
+    pipe: Write | None
+    is_text: bool = False
+
+
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    try:
+        # a null variant has nulls in fields that are declared as never null, which Parquet's writer refuses
+        wider = pa.schema([_nullable(field) for field in schema], schema.metadata)
+        with ParquetWriter(file, wider, compression="zstd") as writer:
+            for group in groups(schema, batches):
+                writer.write_table(group.cast(wider))
+    except pa.ArrowNotImplementedError as error:
+        raise UsageError(
+            "the rows were not written", f"Parquet has no such type: {error}",
+            "select that column as text: cast(... AS string); or take Arrow",
+        ) from error  # fmt: skip
+
+
+def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """Arrow's file format."""
+    import pyarrow as pa
+
+    with pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def pipe_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """Arrow's stream format; without its end where the batches break off."""
+    import pyarrow as pa
+
+    writer = pa.ipc.new_stream(file, schema)
+    for batch in batches:
+        writer.write_batch(batch)
+    writer.close()
+
+
+def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """RFC 4180 with names in the first line; texts are in quotes, NULL is nothing at all."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    texts = pa.schema([(field.name, _text_type(field)) for field in schema])
+    writer = csv.CSVWriter(file, texts, write_options=csv.WriteOptions(delimiter=","))
+    for batch in batches:
+        columns = [as_text(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        writer.write_batch(pa.record_batch(columns, schema=texts))
+    writer.close()
+
+
+FORMATS = {
+    "parquet": Format(write=write_parquet, pipe=None),
+    "arrow": Format(write=write_arrow, pipe=pipe_arrow),
+    "csv": Format(write=write_csv, pipe=write_csv, is_text=True),
+}
+
+
+def valid(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same; UsageError for a text that is not UTF-8, which no reader of a file would expect."""
+    import pyarrow as pa
+
+    for batch in batches:
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise UsageError(
+                "the rows were not written", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
+            ) from error
+        yield batch
+
+
+def groups(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], most: int = GROUP_BYTES
+) -> Iterator[pa.Table]:
+    """Batches together, until they have so many bytes."""
+    import pyarrow as pa
+
+    kept, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        kept.append(batch)
+        size += batch.nbytes
+        if size >= most:
+            yield pa.Table.from_batches(kept, schema)
+            kept, size = [], 0
+    if kept:
+        yield pa.Table.from_batches(kept, schema)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """The same, whatever is inside of it too, but for keys of maps."""
+    import pyarrow as pa
+
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        type_ = pa.struct([_nullable(type_.field(at)) for at in range(type_.num_fields)])
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(type_.key_field, _nullable(type_.item_field))
+    elif pa.types.is_list(type_):
+        type_ = pa.list_(_nullable(type_.value_field))
+    return field.with_type(type_).with_nullable(True)
+
+
+def _text_type(field: pa.Field) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.string() if _is_json(field.type) else field.type
+
+
+def _is_json(type_: pa.DataType) -> bool:
+    """Whether Arrow's own text of a value is none, or another than JSON has."""
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_nested(type_) or types.is_binary(type_) or types.is_large_binary(type_)
+        or types.is_null(type_) or types.is_duration(type_) or types.is_interval(type_)
+        or (types.is_decimal(type_) and type_.scale > _PLAIN_SCALE)
+    )  # fmt: skip
+
+
+def as_text(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Numbers, texts, dates and times as Arrow writes them; what is nested as JSON, bytes as hex digits, and
+    others as in `twinlake query --json`."""
+    import pyarrow as pa
+
+    if not _is_json(field.type):
+        return column
+    try:
+        values = json_rows.json_values(column, field)
+    except ImportError as error:  # variants, and keys that are structs
+        raise UsageError(
+            "the rows were not written", f"{field.name} is text only where Spark is installed ({error})",
+            "select it as text: to_json(...); or take Parquet or Arrow",
+        ) from error  # fmt: skip
+    found = (
+        one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values
+    )
+    return pa.array(found, pa.string())
