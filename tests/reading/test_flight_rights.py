@@ -11,9 +11,8 @@ import pytest
 
 from tests.reading.adbc import Adbc, AdbcError
 from tests.reading.conftest import ALL, SqlServer
-from tests.reading.test_flight import SLOW, running, stream, table
+from tests.reading.test_flight import SLOW, computed, stream, table
 from tests.reading.test_rights import NAME, Person, rita
-from twinlake.base.waiting import wait_for
 from twinlake.config import users
 from twinlake.reading import wire
 
@@ -158,7 +157,7 @@ def test_who_is_let_in_no_more_loses_the_statement_and_is_refused(
     reader, other = adbc(sql.flight), adbc(sql.flight, "other")
     reader("keep", sql="SELECT ?", user=NAME)
     other.begin("rows", sql=SLOW, user=NAME)
-    wait_for("the statement to run", lambda: running(sql, NAME) or None, 60)
+    computed(sql, NAME)
     file = sql.scratch / "password"
     if change == "disabled":
         users.set_disabled(file, NAME, True)
