@@ -275,7 +275,8 @@ QUERIES = Metric(
     labels=("endpoint", "outcome"),
     meaning="Statements by `http`, `jdbc` or `flight` that have ended: answered (`ok`); wrong, refused or "
     "raising (`error`); `stopped` for their time or by somebody; their client gone (`left`; over JDBC that, "
-    "and what the client cancelled); not started (`busy`); an error of the server's (`failed`).",
+    "and what the client cancelled); not started (`busy`); an error of the server's (`failed`). Over Flight "
+    "SQL one that its driver has analysed before is counted for that, too.",
 )  # fmt: skip
 QUERY_TIME = Metric(
     name="twinlake_query_seconds", type=HISTOGRAM, unit=SECONDS, of=(SQL,), buckets=LONG,
