@@ -170,7 +170,7 @@ def test_who_is_let_in_no_more_loses_the_statement_and_is_refused(
         is_refused_everywhere(reader)
     finally:
         if change == "removed":  # the fixture removes her, too
-            rita.adds()
+            rita.may()
 
 
 def test_another_password_holds_from_the_next_call_on(rita: Person, sql: SqlServer, reader: Adbc) -> None:
