@@ -335,9 +335,10 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bounded(
-    answer: httpx.Response, most: int | None = MOST_TEXT, cut_off_s: float = wire.SLOW_S
+    answer: httpx.Response, most: int | None = MOST_TEXT, cut_off_s: float | None = None
 ) -> Iterator[bytes]:
     had, slowest_s = 0, 0.0
+    cut_off_s = wire.SLOW_S if cut_off_s is None else cut_off_s
     try:
         for piece in answer.iter_bytes():
             had += len(piece)
@@ -373,7 +374,7 @@ def _arrow(take: Callable[[pa.RecordBatchReader], T]) -> Callable[[httpx.Respons
     return read
 
 
-def file_of(answer: httpx.Response, most: int | None, cut_off_s: float = wire.SLOW_S) -> io.BufferedReader:
+def file_of(answer: httpx.Response, most: int | None, cut_off_s: float | None = None) -> io.BufferedReader:
     """What comes of an answer, to be read."""
     return io.BufferedReader(_Body(_bounded(answer, most, cut_off_s)))
 
