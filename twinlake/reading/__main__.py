@@ -163,7 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     service = FlightService(reader, statements, running, admits, limits.query_seconds)
     doors = _doors(given)
-    _serve(app, given.port, FlightServer(service, given.flight_port))
+    _serve(app, given.port, FlightServer(service, given.flight_port, limits.query_seconds))
     if doors:
         doors.close()
     served.stop()

@@ -42,6 +42,8 @@ LISTINGS = 2
 """At once, of what there is: who signs in, or is sent rows, finds threads beside them."""
 READ_S = 10.0
 """So long a client may take for a message of a call that it has begun."""
+CONNECTED_S = 600.0
+"""So old a connection takes no more calls; its driver opens the next one by itself."""
 LONGEST_STATUS = 4_000
 """Characters: what is said of an error travels in a header."""
 CANCELLED, NOT_CANCELLABLE = 1, 3
@@ -264,7 +266,7 @@ class FlightService:
                     await context.write(message)
             except TimeoutError:
                 journal.warning("a client that takes its answer too slowly was cut off")
-                # no status can be sent behind a message that nobody takes: the call is dropped
+                _abort_later(context, grpc.StatusCode.ABORTED, "the answer was taken too slowly")
                 raise asyncio.CancelledError from None
 
 
@@ -279,14 +281,19 @@ class _Asking:
 class FlightServer:
     """Listens on loopback, in the loop that it is started in."""
 
-    def __init__(self, service: FlightService, port: int) -> None:
+    def __init__(self, service: FlightService, port: int, longest_s: float) -> None:
+        """`longest_s` is what a statement has to be computed, and its answer to be sent."""
         self._service, self._port = service, port
+        self._grace_s = 2 * longest_s + READ_S
         self._server: aio.Server | None = None
 
     async def start(self) -> None:
         options = (
             ("grpc.so_reuseport", 0),  # nobody else listens at the same port
             ("grpc.max_receive_message_length", LARGEST_MESSAGE), ("grpc.max_send_message_length", -1),
+            # drivers open another; calls of those who never take their answer end with it
+            ("grpc.max_connection_age_ms", int(CONNECTED_S * 1_000)),
+            ("grpc.max_connection_age_grace_ms", int(self._grace_s * 1_000)),
         )  # fmt: skip
         self._server = aio.server(options=options, maximum_concurrent_rpcs=AT_ONCE)
         self._server.add_generic_rpc_handlers((self._service.handler(),))
@@ -336,6 +343,23 @@ def _status(error: TwinlakeError) -> grpc.StatusCode:
     if isinstance(error, NotFoundError):
         return grpc.StatusCode.NOT_FOUND
     return grpc.StatusCode.INVALID_ARGUMENT if isinstance(error, UsageError) else grpc.StatusCode.INTERNAL
+
+
+def _abort_later(context: aio.ServicerContext, code: grpc.StatusCode, details: str) -> None:
+    """The status stands behind a message that nobody takes: who would wait for it keeps what the call has."""
+    ended = asyncio.ensure_future(context.abort(code, details))
+    _ENDED.add(ended)
+    ended.add_done_callback(_end)
+
+
+_ENDED: set[asyncio.Future[Any]] = set()
+"""The loop itself keeps none."""
+
+
+def _end(ended: asyncio.Future[Any]) -> None:
+    _ENDED.discard(ended)
+    if not ended.cancelled():
+        ended.exception()  # that of every abort, or its client has left
 
 
 def _drop(made: asyncio.Future[Any]) -> None:
