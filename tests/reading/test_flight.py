@@ -280,10 +280,10 @@ def test_one_that_somebody_else_ends_says_so(sql: SqlServer, reader: Adbc) -> No
 
 
 def test_as_of_reads_tables_as_they_were(reader: Adbc) -> None:
-    found = reader("facts", sql="SELECT count(*) FROM sales_per_region", as_of="position:orders=1")
+    found = reader("facts", sql="SELECT count(*) FROM latest_order", as_of="position:orders=1")
 
     assert found["as_of"]["asked"] == "position:orders=1" and found["as_of"]["position"] == {"orders": 1}
-    assert "as_of" not in reader("facts", sql="SELECT count(*) FROM sales_per_region")
+    assert "as_of" not in reader("facts", sql="SELECT count(*) FROM latest_order")
     counted = "SELECT count(*) FROM orders WHERE region = ?"
     assert reader("rows", sql=counted, parameters=["r1"], as_of="position:orders=1") == [[ALL // 5]]
     with pytest.raises(AdbcError, match="is not a point in time"):

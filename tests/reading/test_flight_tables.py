@@ -87,7 +87,7 @@ def test_every_type_of_a_table_s_column_is_what_http_answers(
         "order_id": "BIGINT", "boolean": "BOOLEAN", "tinyint": "TINYINT", "smallint": "SMALLINT",
         "int": "INT", "float": "FLOAT", "double": "DOUBLE", "decimal": "DECIMAL(38,18)", "text": "STRING",
         "binary": "BINARY", "date": "DATE", "time": "TIMESTAMP", "time_without_zone": "TIMESTAMP_NTZ",
-        "list": "ARRAY<BIGINT>", "struct": "STRUCT<a: STRING, b: ARRAY<STRUCT<c: DECIMAL(12,2)>>>",
+        "list": "ARRAY<BIGINT>", "struct": "STRUCT<a: STRING, b: ARRAY<STRUCT<c: DECIMAL(12,2)>> NOT NULL>",
         "map": "MAP<STRING, ARRAY<BIGINT>>", "nothing": "STRING",
     }  # fmt: skip
 
