@@ -18,6 +18,7 @@ from twinlake.reading import wire
 from twinlake.reading.flight import protocol
 from twinlake.reading.flight.handles import Asked
 from twinlake.reading.flight.login import token
+from twinlake.reading.flight.service import OF_ONE_USER, READ_S
 
 __all__ = ["rita"]  # a fixture
 
@@ -42,8 +43,17 @@ class Wire:
         next(made)
         return made
 
+    def silent(self) -> Any:
+        """A call whose message does not come."""
+        return self._channel.stream_stream(f"/{protocol.SERVICE}/DoPut")(waited(), metadata=self._login)
+
     def close(self) -> None:
         self._channel.close()
+
+
+def waited() -> Iterator[bytes]:
+    time.sleep(2 * READ_S)
+    yield b""
 
 
 def ticket(asked: Asked) -> bytes:
@@ -140,3 +150,25 @@ def test_a_client_that_takes_nothing_is_cut_off(sql: SqlServer, grpc_wire: Wire)
             """What was on its way."""
     assert ended.value.code() == grpc.StatusCode.ABORTED and "too slowly" in ended.value.details()
     assert time.monotonic() - begun < 2 * wire.SLOW_S
+
+
+def test_one_user_s_calls_leave_room_for_others(sql: SqlServer, grpc_wire: Wire) -> None:
+    silent = [grpc_wire.silent() for _ in range(OF_ONE_USER)]
+    other = Wire(sql, "ben")
+    asked = ticket(Asked(sql="SELECT 1"))
+
+    def is_refused() -> str | None:
+        try:
+            grpc_wire("DoGet", asked)
+        except grpc.RpcError as error:
+            return str(error.details())
+        return None
+
+    assert "others going on" in wait_for("the calls to have begun", is_refused, READ_S)
+    assert len(other("DoGet", asked)) == 2
+    for call in silent:
+        with pytest.raises(grpc.RpcError) as refused:
+            list(call)
+        assert "no message came" in refused.value.details()
+    assert len(grpc_wire("DoGet", asked)) == 2
+    other.close()

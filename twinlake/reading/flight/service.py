@@ -7,8 +7,10 @@ before its message is read; the server keeps nothing between two calls (`handles
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -36,7 +38,7 @@ LISTING = "twinlake-listing"
 """The header that says for whom tables are listed, see `catalog.SQLALCHEMY`."""
 LARGEST_MESSAGE = 4 << 20
 MOST_PARAMETER_BYTES = 1 << 20
-AT_ONCE = 200
+AT_ONCE, OF_ONE_USER = 200, 150
 """Calls, most of which wait."""
 LISTINGS = 2
 """At once, of what there is: who signs in, or is sent rows, finds threads beside them."""
@@ -60,6 +62,7 @@ class FlightService:
     ) -> None:  # fmt: skip
         self._reader, self._statements, self._running = reader, statements, running
         self._admits, self._longest_s = admits, longest_s
+        self._calls = Counter[str]()
         self._listing = ThreadPoolExecutor(LISTINGS, thread_name_prefix="listing")
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -84,7 +87,8 @@ class FlightService:
             user = await asyncio.to_thread(self._admits, *shown)
             if user is None:
                 raise UnknownUserError()
-            await method(user, context)
+            with self._counted(user):
+                await method(user, context)
         except TwinlakeError as error:
             failed = (_status(error), str(error)[:LONGEST_STATUS])
         except aio.AbortError:
@@ -95,6 +99,20 @@ class FlightService:
         else:
             return
         await context.abort(*failed)
+
+    @contextmanager
+    def _counted(self, user: User) -> Iterator[None]:
+        """One user alone leaves calls to others."""
+        if self._calls[user.name] >= OF_ONE_USER:
+            why = f"{user.name} has {OF_ONE_USER} others going on"
+            raise BusyError("the request was refused", why, "ask again once one of them has ended")
+        self._calls[user.name] += 1
+        try:
+            yield
+        finally:
+            self._calls[user.name] -= 1
+            if not self._calls[user.name]:
+                del self._calls[user.name]
 
     async def _handshake(self, user: User, context: aio.ServicerContext) -> None:
         token = login.token(*login.shown(context.invocation_metadata() or ()))
