@@ -105,7 +105,10 @@ def _statement(table: str, columns: Iterable[str] | None, where: str | None) -> 
 
 
 def _server(
-    home: str | Path | None, address: str | None, user: str | None, password: str | None,
+    home: str | Path | None,
+    address: str | None,
+    user: str | None,
+    password: str | None,
     ca_file: str | Path | None,
 ) -> tuple[Services, client.Waiting]:
     ca = None if ca_file is None else str(ca_file)
