@@ -96,6 +96,26 @@ def _jdbc() -> Knock:
     return Knock(says=says, is_refused=lambda answer: answer.closed and answer.heard[:1] in (bad, error))
 
 
+def _flight() -> Knock:
+    """A call without a login: HTTP/2's first words, empty settings, then the headers of a handshake."""
+
+    def text(words: str) -> bytes:
+        return bytes((len(words),)) + words.encode()
+
+    named = {
+        ":method": "POST", ":scheme": "http", ":path": "/arrow.flight.protocol.FlightService/Handshake",
+        ":authority": "127.0.0.1", "content-type": "application/grpc", "te": "trailers",
+    }  # fmt: skip
+    headers = b"".join(b"\0" + text(name) + text(value) for name, value in named.items())
+    frames = ((4, 0, 0, b""), (1, 4 | 1, 1, headers))  # SETTINGS; HEADERS that end the stream
+    says = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"".join(
+        struct.pack(">I", len(body))[1:] + struct.pack(">BBI", type_, flags, stream) + body
+        for type_, flags, stream, body in frames
+    )
+    unauthenticated = b"grpc-status\x0216"
+    return Knock(says=says, is_refused=lambda answer: unauthenticated in answer.heard)
+
+
 def _spark(endpoint: str = "BlockManagerMaster") -> Knock:
     """A request to an endpoint of the driver; behind its name comes an object of Java's."""
 
@@ -133,6 +153,7 @@ NAMED: dict[str, tuple[Knock, ...]] = {
     "lake": (http("GET", "/status"), http("POST", "/jobs", body=b'{"kind": "plan"}')),
     "sql": (http("POST", "/query", body=b'{"sql": "SELECT 1"}'), http("GET", "/reports/p")),
     "jdbc": (_jdbc(),),
+    "flight": (_flight(),),
     "console": (http("GET", "/", 303), http("GET", "/part/home"), http("POST", "/query", 303)),
     "lake_metrics": (http("GET", "/metrics"), http("GET", "/")),
     "sql_metrics": (http("GET", "/metrics"),),

@@ -21,6 +21,7 @@ from jobs.tables import latest_order, orders, sales_per_region
 from tests import drivers
 from tests.broker import free_port
 from tests.project import OURS, PROJECT
+from tests.reading.adbc import Adbc
 from twinlake.base.passwords import hashed
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
@@ -51,6 +52,7 @@ class SqlServer:
     scratch: Path
     port: int = 0
     jdbc_port: int = 0
+    flight_port: int = 0
     metrics_port: int = 0
     more: tuple[str, ...] = ()
     """Further arguments."""
@@ -62,12 +64,17 @@ class SqlServer:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def flight(self) -> str:
+        return f"grpc://127.0.0.1:{self.flight_port}"
+
+    @property
     def services(self) -> Services:
         return Services(sql_url=self.url, sql_user="analyst", sql_password=PASSWORD)
 
     def start(self) -> None:
         self.port, self.jdbc_port = self.port or free_port(), self.jdbc_port or free_port()
         self.metrics_port = self.metrics_port or free_port()
+        self.flight_port = self.flight_port or free_port()
         self.scratch.mkdir(exist_ok=True)
         roles = dict.fromkeys(("analyst", "ben", "ben@elsewhere"), "analyst") | {"olga": "operator"}
         lines = [f"{hashed(name, PASSWORD).strip()}:{role}\n" for name, role in roles.items()]
@@ -75,7 +82,8 @@ class SqlServer:
         (self.scratch / "metrics").write_text(hashed(*SCRAPER))
         arguments = [
             sys.executable, *self.program, "--home", str(self.home),
-            "--port", str(self.port), "--jdbc-port", str(self.jdbc_port), "--scratch", str(self.scratch),
+            "--port", str(self.port), "--jdbc-port", str(self.jdbc_port),
+            "--flight-port", str(self.flight_port), "--scratch", str(self.scratch),
             "--password-file", str(self.scratch / "password"),
             *words("127.0.0.1", self.metrics_port, self.scratch / "metrics"), *self.more,
         ]  # fmt: skip
@@ -299,6 +307,21 @@ def drivers_folder() -> Path:
     folder = drivers.FOLDER
     subprocess.run(["make", "-s", str((folder / ".complete").relative_to(PROJECT))], cwd=PROJECT, check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def adbc(drivers_folder: Path) -> Iterator[Callable[..., Adbc]]:
+    """ADBC's driver for an address, in a process of its own; another one for another name beside it."""
+    python, started = drivers_folder / "python" / "bin" / "python", dict[tuple[str, str], Adbc]()
+
+    def driver(address: str, which: str = "") -> Adbc:
+        if (address, which) not in started:
+            started[address, which] = Adbc(python, address, PASSWORD)
+        return started[address, which]
+
+    yield driver
+    for one in started.values():
+        one.end()
 
 
 @pytest.fixture(scope="session")

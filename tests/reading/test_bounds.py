@@ -55,9 +55,11 @@ WITHIN = {
     + "".join(f" OR order_id = {number}" for number in range(1, 1_000)) + " OR order_id > 999)",
     "300 operators": f"SELECT count(*){'+1' * 300} - 300 AS n FROM serve.orders",
 }  # fmt: skip
-WINDOWS = "SELECT " + ", ".join(
-    f"sum(amount) OVER (PARTITION BY region ORDER BY order_id + {n}) AS w{n}" for n in range(51)
-) + " FROM serve.orders"
+WINDOWS = (
+    "SELECT "
+    + ", ".join(f"sum(amount) OVER (PARTITION BY region ORDER BY order_id + {n}) AS w{n}" for n in range(51))
+    + " FROM serve.orders"
+)
 GROUPED = ", ".join(f"order_id + {n}" for n in range(9))
 PLANNED_LONG = {
     "51 windows": WINDOWS,

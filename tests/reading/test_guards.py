@@ -57,12 +57,13 @@ def test_a_server_with_another_delta_ends_before_it_listens(tmp_path: Path) -> N
                 planted = one.startswith("io/delta/package")
                 another.writestr(one, held.replace(b"4.3.1", b"4.9.9") if planted else held)
     (tmp_path / "password").write_text(f"{hashed('analyst', 'for-tests-only').strip()}:analyst\n")
-    port, jdbc_port = free_port(), free_port()
+    port, jdbc_port, flight_port = free_port(), free_port(), free_port()
 
     done = subprocess.run(
         [sys.executable, "-m", "twinlake.reading", "--home", str(tmp_path), "--port", str(port),
-         "--jdbc-port", str(jdbc_port), "--scratch", str(tmp_path / "scratch"), "--password-file",
-         str(tmp_path / "password"), "--jars", str(jars)],
+         "--jdbc-port", str(jdbc_port), "--flight-port", str(flight_port),
+         "--scratch", str(tmp_path / "scratch"), "--password-file", str(tmp_path / "password"),
+         "--jars", str(jars)],
         cwd=PROJECT, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 

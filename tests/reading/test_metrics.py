@@ -1,4 +1,4 @@
-"""What a scrape of a running SQL server says of statements over both endpoints, however they end."""
+"""What a scrape of a running SQL server says of statements over each endpoint, however they end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def queries(found: Scraped) -> dict[tuple[str, str], float]:
 
 def test_statements_are_counted_by_how_they_end(sql: SqlServer, jdbc: Callable[[], Any]) -> None:
     before = queries(scrape(url(sql), SCRAPER))
-    assert set(before) == {*(("http", one) for one in OUTCOMES), *(("jdbc", one) for one in JDBC)}
+    of_python = {(endpoint, one) for endpoint in ("http", "flight") for one in OUTCOMES}
+    assert set(before) == of_python | {("jdbc", one) for one in JDBC}
 
     def more(found: Scraped) -> dict[tuple[str, str], float]:
         return {of: count - before[of] for of, count in queries(found).items() if count != before[of]}

@@ -1,4 +1,4 @@
-"""Clients of other machines come by TLS alone, by the name in the certificate, over HTTP and JDBC."""
+"""Clients of other machines come by TLS alone, by the name in the certificate, by whichever protocol."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 
 from tests.broker import free_port
 from tests.project import PROJECT
+from tests.reading.adbc import PROGRAM, Adbc, AdbcError
 from tests.reading.conftest import PASSWORD, Released, SqlServer, started
 from twinlake import read
 from twinlake.base.errors import UnreachableError, UsageError
@@ -58,25 +59,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ports() -> tuple[int, int]:
-    return free_port(), free_port()
+def ports() -> tuple[int, int, int]:
+    return free_port(), free_port(), free_port()
 
 
 @pytest.fixture(scope="module")
 def open_sql(
-    released: Released, folder: Path, ports: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
+    released: Released, folder: Path, ports: tuple[int, int, int], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SqlServer]:
     """A SQL server that listens for others on every address of this machine."""
     server = SqlServer(home=released.lake.parent, scratch=tmp_path_factory.mktemp("scratch"), more=(
         "--listen", "0.0.0.0", "--name", NAME, "--tls-port", str(ports[0]), "--jdbc-tls-port", str(ports[1]),
-        "--certificate", str(folder / "chain.pem"), "--key", str(folder / "key.pem"),
+        "--flight-tls-port", str(ports[2]), "--certificate", str(folder / "chain.pem"),
+        "--key", str(folder / "key.pem"),
     ))  # fmt: skip
     with started(server):
         yield server
 
 
 def test_a_client_reads_by_the_name_in_the_certificate_and_who_has_signed_it(
-    open_sql: SqlServer, ports: tuple[int, int], folder: Path
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path
 ) -> None:
     at = {"user": "analyst", "password": PASSWORD, "address": f"https://{NAME}:{ports[0]}"}
 
@@ -93,7 +95,7 @@ def test_a_client_reads_by_the_name_in_the_certificate_and_who_has_signed_it(
 
 
 def test_nothing_is_answered_without_tls_or_by_an_old_one(
-    open_sql: SqlServer, ports: tuple[int, int], folder: Path
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path
 ) -> None:
     for port in ports:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
@@ -117,7 +119,7 @@ def _all(from_: socket.socket) -> bytes:
     return found
 
 
-def test_another_name_is_refused(open_sql: SqlServer, ports: tuple[int, int], folder: Path) -> None:
+def test_another_name_is_refused(open_sql: SqlServer, ports: tuple[int, int, int], folder: Path) -> None:
     answer = httpx.get(
         f"https://{NAME}:{ports[0]}/status", headers={"Host": "evil.example.com"}, trust_env=False,
         verify=ssl.create_default_context(cafile=str(folder / "ca.pem")),
@@ -129,8 +131,9 @@ def test_another_name_is_refused(open_sql: SqlServer, ports: tuple[int, int], fo
 @pytest.mark.skipif(not shutil.which("keytool"), reason="keytool is not installed; it makes a trust store")
 @pytest.mark.parametrize("driver", ["2.3", "4"])
 def test_jdbc_checks_the_certificate(
-    open_sql: SqlServer, ports: tuple[int, int], folder: Path, request: pytest.FixtureRequest, driver: str
-) -> None:
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path, request: pytest.FixtureRequest,
+    driver: str,
+) -> None:  # fmt: skip
     """Neither driver checks the name in it."""
     if driver == "4":
         jvm = request.getfixturevalue("tools")(f"{request.getfixturevalue('drivers_folder')}/*")
@@ -155,7 +158,7 @@ def test_jdbc_checks_the_certificate(
 
 
 def test_a_client_that_leaves_ends_its_statement(
-    open_sql: SqlServer, ports: tuple[int, int], folder: Path
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path
 ) -> None:
     trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
     with pytest.raises(httpx.TimeoutException):
@@ -170,6 +173,20 @@ def test_a_client_that_leaves_ends_its_statement(
         return found.json() == [] or None
 
     wait_for("the statement to end", none_runs, 30)
+
+
+def test_adbc_checks_the_certificate_and_its_name(
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path, adbc: Callable[[str], Adbc]
+) -> None:
+    read = {"sql": "SELECT count(*) FROM latest_order", "user": "analyst"}
+
+    assert adbc(f"grpc+tls://{NAME}:{ports[2]}")("rows", **read, ca=str(folder / "ca.pem")) == [[50]]
+    for address, ca in (
+        (f"grpc+tls://{NAME}:{ports[2]}", "other.pem"), (f"grpc+tls://127.0.0.1:{ports[2]}", "ca.pem"),
+        (f"grpc://{NAME}:{ports[2]}", "ca.pem"),
+    ):  # fmt: skip
+        with pytest.raises(AdbcError):
+            adbc(address)("rows", **read, ca=str(folder / ca), seconds=20)
 
 
 @pytest.fixture
@@ -196,7 +213,7 @@ def elsewhere() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
 
 
 def test_from_another_network_it_is_reached_by_tls_and_by_nothing_else(
-    open_sql: SqlServer, ports: tuple[int, int], folder: Path,
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path,
     elsewhere: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:  # fmt: skip
     program = """
@@ -218,9 +235,28 @@ print(json.dumps({"rows": rows.num_rows, "open": open_ports}))
 """
     done = elsewhere(
         sys.executable, "-c", program, BRIDGE[0], str(ports[0]), str(folder / "ca.pem"), PASSWORD,
-        str(open_sql.port), str(open_sql.jdbc_port), str(ports[1]),
+        str(open_sql.port), str(open_sql.jdbc_port), str(open_sql.flight_port), *map(str, ports[1:]),
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"rows": 50, "open": [str(ports[1])]}
+    assert json.loads(done.stdout) == {"rows": 50, "open": [*map(str, ports[1:])]}
+
+
+def test_adbc_reads_from_another_network(
+    open_sql: SqlServer, ports: tuple[int, int, int], folder: Path, drivers_folder: Path,
+    elsewhere: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:  # fmt: skip
+    asked = {"do": "rows", "sql": "SELECT count(*) FROM latest_order", "ca": str(folder / "ca.pem")}
+    wrong = {**asked, "password": "wrong"}, {**asked, "ca": str(folder / "other.pem")}
+    lines = [{**one, "name": NAME, "seconds": 20} for one in (asked, *wrong)] + [{**asked, "seconds": 20}]
+
+    done = elsewhere(
+        str(drivers_folder / "python" / "bin" / "python"), str(PROGRAM), f"grpc+tls://{BRIDGE[0]}:{ports[2]}",
+        PASSWORD, input="".join(f"{json.dumps(one)}\n" for one in lines),
+    )  # fmt: skip
+
+    found, *refused = map(json.loads, done.stdout.splitlines())
+    assert found == {"found": [[50]]}, done.stderr
+    for one, why in zip(refused, ("user or password", "authority", "certificate"), strict=True):
+        assert why in one["error"], one

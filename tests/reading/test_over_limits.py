@@ -1,4 +1,4 @@
-"""What a statement over a limit is told: over HTTP, by the command, by `read`, and over JDBC."""
+"""What a statement over a limit is told: over HTTP, by command and `read`, by drivers of JDBC and ADBC."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import twinlake
 from benchmarks.beside import HEAVY
+from tests.reading.adbc import Adbc, AdbcError
 from tests.reading.conftest import ALL, Released, SqlServer, connected, started
 from tests.reading.test_doors import message
 from twinlake import remote
@@ -95,7 +96,7 @@ def limited(released: Released, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.mark.faults
 def test_time_over_the_limit_is_an_error_that_says_what_to_do(
-    limited: SqlServer, analyst_jvm: Any, monkeypatch: pytest.MonkeyPatch
+    limited: SqlServer, analyst_jvm: Any, adbc: Callable[..., Adbc], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TWINLAKE_HOME", str(limited.home))
     limited.services.save(Settings(home=limited.home).services_file)
@@ -108,6 +109,8 @@ def test_time_over_the_limit_is_an_error_that_says_what_to_do(
         connection.createStatement().executeQuery(HEAVY)
     with pytest.raises(BusyError) as export:
         open_batches(limited.services, HEAVY)
+    with pytest.raises(AdbcError, match=rf"(?s)the query was stopped.*{OVER_TIME}.*query_seconds in"):
+        adbc(limited.flight)("rows", sql=HEAVY)
 
     assert export.value.why == OVER_TIME and "export_seconds in [limits]" in export.value.remedy
     for error in (http.value, told.exception, read.value):

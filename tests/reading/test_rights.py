@@ -51,10 +51,10 @@ class Person:
     def asks(self, sql: str, **more: Any) -> httpx.Response:
         return self.gets("POST", "/query", {"sql": sql, "limit": 10_000, **more})
 
-    def gets(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def gets(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
         return httpx.request(
             method, self._sql.url + path, json=body, timeout=120, trust_env=False, auth=(NAME, PASSWORD),
-            headers={"X-Twinlake-Query": "1"},
+            headers={"X-Twinlake-Query": "1", **headers},
         )  # fmt: skip
 
     def rows(self, sql: str, **more: Any) -> list[dict[str, Any]]:

@@ -87,9 +87,7 @@ def test_a_web_page_cannot_ask(sql: SqlServer) -> None:
     assert (without.status_code, rebound.status_code) == (403, 403)
 
 
-def test_the_command_tells_wrong_use_from_no_answer(
-    sql: SqlServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_tells_wrong_use_from_no_answer(sql: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("twinlake.reading.client.AWAY_S", 1.0)
     with pytest.raises(UsageError, match="failed") as wrong:
         ask(sql.services, "SELECT * FROM serve.nothing")

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_command(context: typer.Context, as_json: AS_JSON = False) -> None:
-    """The running queries over HTTP and JDBC, with user, age and memory, the oldest first; or end one.
+    """The running queries at the SQL server, with user, age and memory, the oldest first; or end one.
 
     By the login of the first user, an admin; by one that TWINLAKE_SQL_URL, _USER and _PASSWORD name, what
     that user sees: an analyst their own.

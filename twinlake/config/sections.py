@@ -148,7 +148,7 @@ class Sql:
 
     listen: Annotated[str, Key(
         _ADDRESS,
-        "the address to listen on for others, by TLS alone, over HTTP and JDBC; it needs the three below",
+        "the address to listen on for others, by TLS alone, by every protocol; it needs the three below",
         '"0.0.0.0"', "nowhere")] = ""  # fmt: skip
     name: Annotated[str, Key(
         _HOST,
@@ -177,8 +177,10 @@ class Ports:
     lake: Annotated[int | None, _port("the lake server's API", 18090)] = None
     sql: Annotated[int | None, _port("the SQL server's HTTP endpoint", 18091)] = None
     jdbc: Annotated[int | None, _port("JDBC", 18092)] = None
+    flight: Annotated[int | None, _port("Arrow Flight SQL", 18098)] = None
     sql_tls: Annotated[int | None, _port("the SQL server's HTTP endpoint for other machines", 18096)] = None
     jdbc_tls: Annotated[int | None, _port("JDBC for other machines", 18097)] = None
+    flight_tls: Annotated[int | None, _port("Arrow Flight SQL for other machines", 18099)] = None
     airflow: Annotated[int | None, _port("Airflow", 18080)] = None
     console: Annotated[int | None, _port("the console", 18070)] = None
     lake_metrics: Annotated[int | None, _port("the lake server's metrics", 18093)] = None

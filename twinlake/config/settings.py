@@ -38,6 +38,8 @@ class Services:
     api_tokens_rotating: list[str] = field(default_factory=list, repr=False)
     """What the lake server accepts beside `api_token` while that is rotated."""
     jdbc_url: str = ""
+    flight_url: str = ""
+    """Arrow Flight SQL, of the SQL server as well."""
     airflow_url: str = ""
     airflow_user: str = ""
     airflow_password: str = ""

@@ -1,4 +1,4 @@
-"""Queries: what the SQL server runs, over HTTP and JDBC; their own for everybody, all of them for who acts.
+"""Queries: what the SQL server runs, by every endpoint; their own for everybody, all of them for who acts.
 
 To cancel somebody else's is an act: its form says first whose it is, and the lake server writes it down
 before the SQL server is asked.

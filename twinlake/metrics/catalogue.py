@@ -289,13 +289,15 @@ SERVICE_RESTARTS = Metric(
 QUERIES = Metric(
     name="twinlake_queries_total", type=COUNTER, unit="statements", of=(SQL,),
     labels=("endpoint", "outcome"),
-    meaning="Statements by `http` or `jdbc` that have ended: answered (`ok`); wrong, refused or raising "
-    "(`error`); `stopped` for their time or by somebody; their client gone (`left`; over JDBC that, and what "
-    "the client cancelled); not started (`busy`); an error of the server's (`failed`).",
+    meaning="Statements by `http`, `jdbc` or `flight` that have ended: answered (`ok`); wrong, refused or "
+    "raising (`error`); `stopped` for their time or by somebody; their client gone (`left`; over JDBC that, "
+    "and what the client cancelled); not started (`busy`); an error of the server's (`failed`). Over Flight "
+    "SQL one that its driver has analysed before is counted for that, too.",
 )  # fmt: skip
 QUERY_TIME = Metric(
     name="twinlake_query_seconds", type=HISTOGRAM, unit=SECONDS, of=(SQL,), buckets=LONG,
-    meaning="How long a statement over HTTP took that was answered, from its turn to the first of its rows.",
+    meaning="How long a statement over HTTP or Flight SQL took that was answered, from its turn to the first "
+    "of its rows.",
 )  # fmt: skip
 QUERIES_RUNNING = Metric(
     name="twinlake_queries_running", unit="statements", of=(SQL,),

@@ -1,13 +1,15 @@
-"""The SQL server: the analysts' endpoints. Spark with JDBC and a small HTTP endpoint over the served views.
+"""The SQL server: the analysts' endpoints. Spark with JDBC, Arrow Flight SQL and HTTP over the served views.
 
 A process of its own that never writes the lake and holds no secret:
-`python -m twinlake.reading --home HOME --port P --jdbc-port J --scratch DIR --password-file FILE`.
+`python -m twinlake.reading --home HOME --port P --jdbc-port J --flight-port F --scratch DIR
+--password-file FILE`.
 Only the scratch folder needs to be writable. What a statement may do is `java/twinlake/reading/ReadOnly`.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import signal
 import sys
@@ -32,7 +34,7 @@ from twinlake.config.values import Values
 from twinlake.metrics.catalogue import SQL
 from twinlake.metrics.options import add_options, start_metrics
 from twinlake.metrics.process import ProcessMetrics
-from twinlake.reading.tls_door import Certificate, TlsDoors
+from twinlake.reading.tls_door import HTTP2, Certificate, TlsDoors
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
 from twinlake.spark.jvm import end_together
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
+    from twinlake.reading.flight.service import FlightServer
     from twinlake.reading.followed import Followed
     from twinlake.reading.look_ups import LookUps
     from twinlake.reading.reader import Reader
@@ -88,6 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading import metrics
     from twinlake.reading.admission import Admission
     from twinlake.reading.export import GIGABYTE, Exports
+    from twinlake.reading.flight.service import FlightServer, FlightService
     from twinlake.reading.followed import OneRelease
     from twinlake.reading.follower import Follower
     from twinlake.reading.look_ups import LookUps
@@ -98,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.reports import Reports, show_report
     from twinlake.reading.rights import RightsInForce
     from twinlake.reading.running import RunningStatements
-    from twinlake.reading.turns import EXPORTS_AT_ONCE, LONG_AT_ONCE
+    from twinlake.reading.turns import EXPORTS_AT_ONCE, LONG_AT_ONCE, Statements
 
     releases = OneRelease(spark)
     follower = Follower(spark, settings.lake, releases.switching)
@@ -152,12 +156,14 @@ def main(arguments: list[str] | None = None) -> int:
 
     found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
     served = start_metrics(given, found)
+    statements = Statements(followed, queries, running)
     app = build_app(
         reader, followed, settings, admits, lambda: watch.error, queries, running, rights, look_ups,
-        given.name,
+        statements, given.name,
     )  # fmt: skip
+    service = FlightService(reader, statements, running, admits, limits.query_seconds)
     doors = _doors(given)
-    _serve(app, given.port)
+    _serve(app, given.port, FlightServer(service, given.flight_port, limits.query_seconds))
     if doors:
         doors.close()
     served.stop()
@@ -282,19 +288,30 @@ def _doors(given: argparse.Namespace) -> TlsDoors | None:
     if not given.listen:
         return None
     ports = {given.tls_port: given.port, given.jdbc_tls_port: given.jdbc_port}
-    doors = TlsDoors(given.listen, ports, Certificate(chain=given.certificate, key=given.key))
+    ports[given.flight_tls_port] = given.flight_port
+    certificate = Certificate(chain=given.certificate, key=given.key)
+    doors = TlsDoors(given.listen, ports, certificate, {given.flight_tls_port: HTTP2})
     doors.open()
     journal.info("clients on other machines may connect", host=given.listen, ports=[*ports])
     return doors
 
 
-def _serve(app: Any, port: int) -> None:
+def _serve(app: Any, port: int, flight: FlightServer) -> None:
     import uvicorn
 
     config = uvicorn.Config(
         app, host=HOST, port=port, log_level="warning", log_config=None, access_log=False, http=Protocol
     )
-    uvicorn.Server(config).run()
+
+    async def serve() -> None:
+        await flight.start()
+        try:
+            await uvicorn.Server(config).serve()
+        finally:
+            await flight.stop()
+
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as one:  # turns are those of one loop
+        one.run(serve())
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -303,6 +320,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lake", default="", help="its URI, where it is not in the state folder")
     parser.add_argument("--port", type=int, required=True, help="loopback port of the HTTP endpoint")
     parser.add_argument("--jdbc-port", type=int, required=True, help="loopback port of JDBC")
+    parser.add_argument("--flight-port", type=int, required=True, help="loopback port of Arrow Flight SQL")
     parser.add_argument("--scratch", type=Path, required=True, help="writable folder for temporary files")
     parser.add_argument("--password-file", type=Path, required=True, help="the users and hashes")
     parser.add_argument("--query-seconds", type=int, default=DEFAULT.query_seconds, help="longest, over HTTP")
@@ -311,6 +329,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default="", help="what clients on other machines call it")
     parser.add_argument("--tls-port", type=int, help="port of the HTTP endpoint for them")
     parser.add_argument("--jdbc-tls-port", type=int, help="port of JDBC for them")
+    parser.add_argument("--flight-tls-port", type=int, help="port of Arrow Flight SQL for them")
     parser.add_argument("--certificate", type=Path, help="PEM, the chain")
     parser.add_argument("--key", type=Path, help="PEM, its private key")
     parser.add_argument("--export-seconds", type=int, default=DEFAULT.export_seconds, help="of large results")
@@ -319,9 +338,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jars", type=Path, default=jars_folder({}), help="the folder of the jars")
     add_options(parser)
     given = parser.parse_args(arguments)
-    needed = (given.name, given.tls_port, given.jdbc_tls_port, given.certificate, given.key)
-    if given.listen and not all(needed):
-        parser.error("--listen needs --name, --tls-port, --jdbc-tls-port, --certificate and --key")
+    ports = (given.tls_port, given.jdbc_tls_port, given.flight_tls_port)
+    if given.listen and not all((given.name, *ports, given.certificate, given.key)):
+        parser.error(
+            "--listen needs --name, --tls-port, --jdbc-tls-port, --flight-tls-port, --certificate and --key"
+        )
     return given
 
 

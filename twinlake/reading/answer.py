@@ -7,7 +7,7 @@ they are never in memory as a whole, however slowly a reader takes them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,17 +31,17 @@ FOR_LESS = "ask for fewer rows or columns, for a file (`twinlake query --format`
 
 @dataclass
 class Answer:
-    """At most `limit` rows and what is known of them; to be closed once they are sent."""
+    """At most `limit` rows, all for None, and what is known of them; to be closed once they are sent."""
 
     columns: list[dict[str, str]]
     found: pa.Table
-    limit: int
+    limit: int | None
     known: dict[str, Any] = field(default_factory=dict)
     _release: Callable[[], None] | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {**self.known, "truncated": self.found.num_rows > self.limit}
+        return {**self.known, "truncated": self.limit is not None and self.found.num_rows > self.limit}
 
     def rows(self) -> Iterator[list[dict[str, Any]]]:
         """The rows as JSON has them, in pieces; UnicodeError, at once, for a text that is not UTF-8."""
@@ -66,6 +66,11 @@ class Answer:
         shown = self.found.slice(0, self.limit)
         return arrow_stream(shown.schema, self.facts, iter(shown.to_batches()))
 
+    def table(self) -> pa.Table:
+        """The rows, and what is known of them as `wire.METADATA` says."""
+        facts = {wire.METADATA: json.dumps(self.facts)}
+        return self.found.slice(0, self.limit).replace_schema_metadata(facts)
+
     def close(self) -> None:
         if self._release:
             self._release()
@@ -84,14 +89,28 @@ def arrow_stream(
     sink = _Pieces()
     with pa.ipc.new_stream(pa.PythonFile(sink, "w"), described) as stream:
         yield from sink.taken()
-        for batch in batches:
-            at = 0
-            while at < batch.num_rows:
-                count = max(1, batch.num_rows * _ARROW_BYTES // max(1, batch.nbytes))
-                stream.write_batch(batch.slice(at, count))
-                yield from sink.taken()
-                at += count
+        for piece in pieces(batches):
+            stream.write_batch(piece)
+            yield from sink.taken()
     yield from sink.taken()
+
+
+def pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, a megabyte at once."""
+    for batch in batches:
+        at = 0
+        while at < batch.num_rows:
+            count = max(1, batch.num_rows * _ARROW_BYTES // max(1, batch.nbytes))
+            yield batch.slice(at, count)
+            at += count
+
+
+def arrow_columns(stream: bytes) -> pa.Schema:
+    """Those of an Arrow stream without rows."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(stream) as read:
+        return read.schema
 
 
 class _Pieces:
@@ -128,7 +147,7 @@ class Answers:
     def bytes_held(self) -> int:
         return self._spool.bytes_held
 
-    def of(self, frame: DataFrame, limit: int) -> Answer:
+    def of(self, frame: DataFrame, limit: int | None) -> Answer:
         """The first rows, with one more than the limit where there are more."""
         import pyarrow as pa
 

@@ -16,6 +16,7 @@ from twinlake.metrics.events import Durations
 from twinlake.metrics.scrape import Collector, Group, Scrape
 from twinlake.reading import answer
 from twinlake.reading.followed import Followed
+from twinlake.reading.running import FLIGHT, HTTP
 
 OK, ERROR, STOPPED, LEFT, BUSY, FAILED = "ok", "error", "stopped", "left", "busy", "failed"
 OUTCOMES = (OK, ERROR, STOPPED, LEFT, BUSY, FAILED)
@@ -25,7 +26,7 @@ JDBC = {OK: "Finish", ERROR: "Error", STOPPED: "Timeout", LEFT: "Canceled"}
 
 @dataclass
 class Statement:
-    """One statement over HTTP, from when it waits for its turn."""
+    """One statement over HTTP or Flight SQL, from when it waits for its turn."""
 
     has_left: bool = False
     """Whether its client waits no more."""
@@ -49,16 +50,16 @@ class Statement:
 
 
 class Queries:
-    """Statements over HTTP: how many run, and how each has ended."""
+    """Statements over HTTP and Flight SQL: how many run, and how each has ended."""
 
     def __init__(self) -> None:
         self.seconds = Durations(catalogue.QUERY_TIME)
         self._lock = threading.Lock()
-        self._ended = dict.fromkeys(OUTCOMES, 0)
+        self._ended = {(endpoint, outcome): 0 for endpoint in (HTTP, FLIGHT) for outcome in OUTCOMES}
         self._running = 0
 
     @contextmanager
-    def one(self) -> Iterator[Statement]:
+    def one(self, endpoint: str = HTTP) -> Iterator[Statement]:
         """Inside, a statement waits for its turn and is computed."""
         with self._lock:
             self._running += 1
@@ -72,7 +73,7 @@ class Queries:
             outcome = statement.outcome(failed)
             with self._lock:
                 self._running -= 1
-                self._ended[outcome] += 1
+                self._ended[endpoint, outcome] += 1
             if outcome == OK and statement.began is not None:
                 self.seconds.observe(time.monotonic() - statement.began)
 
@@ -80,8 +81,8 @@ class Queries:
         with self._lock:
             running, ended = self._running, dict(self._ended)
         scrape.add(catalogue.QUERIES_RUNNING, running)
-        for outcome, count in ended.items():
-            scrape.add(catalogue.QUERIES, count, endpoint="http", outcome=outcome)
+        for (endpoint, outcome), count in ended.items():
+            scrape.add(catalogue.QUERIES, count, endpoint=endpoint, outcome=outcome)
 
 
 def collector(

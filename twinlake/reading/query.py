@@ -155,15 +155,17 @@ def build_app(
     running: RunningStatements | None = None,
     rights: Judge | None = None,
     look_ups: LookUps | None = None,
+    statements: Statements | None = None,
     name: str = "",
 ) -> FastAPI:
     """Status, query, look-ups, what runs, and the reports of plans; `admits` judges user and password for all
     but the first.
 
     `broken` says why the process is about to end, `queries` counts how statements end, `running` knows those
-    that have not, `rights` what somebody may see; other machines call it `name`.
+    that have not, `statements` computes them, `rights` what somebody may see; other machines call it `name`.
     """
     queries, running, judge = queries or Queries(), running or RunningStatements(), rights or Unlimited()
+    statements = statements or Statements(followed, queries, running)
     longest_s = settings.values.limits.query_seconds
     export_s = settings.values.limits.export_seconds
     app = FastAPI(title="Twinlake SQL server", docs_url=None, redoc_url=None, openapi_url=None)
@@ -175,8 +177,6 @@ def build_app(
         return 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 503
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
-
-    statements = Statements(followed, queries, running)
 
     @app.get("/status")
     async def status() -> dict[str, Any]:
@@ -196,7 +196,7 @@ def build_app(
         request: Request, text: str, answer: Callable[[Running], Response], is_large: bool = False
     ) -> Response:
         try:
-            return await statements.in_turn(request, request.state.user.name, text, answer, is_large)
+            return await statements.in_turn(request, request.state.user.name, text, answer, is_large=is_large)
         except StartingError as error:
             return _starting(error.why)
 

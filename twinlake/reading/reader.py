@@ -10,6 +10,7 @@ import json
 import re
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from twinlake.base.errors import BusyError, TwinlakeError, UsageError
 from twinlake.base.location import Location
 from twinlake.config.sections import Limits
 from twinlake.lake.delta.read_errors import damage_in
-from twinlake.reading.answer import STOPPED, Answer, Answers
+from twinlake.reading.answer import STOPPED, Answer, Answers, arrow_columns
 from twinlake.reading.explain import Question, explain
 from twinlake.reading.export import Export, Exports
 from twinlake.reading.followed import Followed
@@ -31,6 +32,7 @@ from twinlake.spark.session import cancel
 from twinlake.topics.change import RELEASE_WIDER
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
@@ -86,25 +88,29 @@ class Reader:
         self._live = jvm.twinlake.reading.LiveTable
         self._default = jvm.twinlake.reading.DefaultSchema
         self._near = jvm.twinlake.reading.NearNames.of
+        self._listing = jvm.twinlake.reading.Listing
+        self._parameters = jvm.twinlake.reading.Parameters
+        self._columns = jvm.twinlake.reading.ArrowColumns.of
 
     def answer(
-        self, sql: str, limit: int, left: threading.Event, as_of: str | None = None, tag: str | None = None,
-        user: str = "", is_placed: bool = False,
+        self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
+        tag: str | None = None, user: str = "", parameters: bytes = b"", is_placed: bool = False,
     ) -> Answer:  # fmt: skip
-        """At most `limit` rows, and what is known of them: the release, which of the tables do not keep up
-        with their logs, for how long nobody has reported that, and with `as_of` (tables are as they were
-        then) which release, at which position, and what was computed from the log; where it `is_placed` the
-        position of what is live, too.
+        """At most `limit` rows, all where it is None, and what is known of them: the release, which of the
+        tables do not keep up with their logs, for how long nobody has reported that, and with `as_of` (tables
+        are as they were then) which release, at which position, and what was computed from the log; where it
+        `is_placed` the position of what is live, too.
 
         `left` is set when nobody waits for the answer any more; `tag` is that of its Spark jobs. It is by the
-        rights of `user`, or of the server itself. UsageError says what is wrong with the statement. The
-        answer is to be closed.
+        rights of `user`, or of the server itself. `parameters` are values for the `?` of the statement, as an
+        Arrow stream: it is computed for each of its rows. UsageError says what is wrong with the statement.
+        The answer is to be closed.
         """
 
         def made(frame: DataFrame) -> Answer:
-            return self._answers.of(_named(frame.limit(limit + 1)), limit)
+            return self._answers.of(_named(_first(frame, limit)), limit)
 
-        return self._answer(sql, left, as_of, tag, user, made, self._time, is_placed)
+        return self._answer(sql, left, as_of, tag, user, made, self._time, parameters, is_placed)
 
     def export(
         self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
@@ -113,17 +119,17 @@ class Reader:
         """The same for rows of any number, all of them without a limit; it may take longer."""
 
         def made(frame: DataFrame) -> Export:
-            return self._exports.of(_named(frame if limit is None else frame.limit(limit + 1)), limit)
+            return self._exports.of(_named(_first(frame, limit)), limit)
 
         return self._answer(sql, left, as_of, tag, user, made, self._export_time)
 
     def _answer(
         self, sql: str, left: threading.Event, as_of: str | None, tag: str | None, user: str,
-        made: Callable[[DataFrame], A], within: Time, is_placed: bool = False,
+        made: Callable[[DataFrame], A], within: Time, parameters: bytes = b"", is_placed: bool = False,
     ) -> A:  # fmt: skip
         def read() -> A:
             with self._bound(as_of, sql) as past:
-                frame = self._session(user).sql(sql)
+                frame = self._asked(sql, user, parameters)
                 release = past["as_of"]["release"] if past else self._release()
                 place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
                 freshness = self.freshness([] if past else self._views.of(frame._jdf))
@@ -132,6 +138,32 @@ class Reader:
             return found
 
         return self.in_words(lambda: self._in_time(left, read, tag, within), user)
+
+    def columns(
+        self, sql: str, left: threading.Event, as_of: str | None = None, tag: str | None = None,
+        user: str = "", parameters: bytes = b"",
+    ) -> pa.Schema:  # fmt: skip
+        """What `answer` would have; nothing is computed."""
+
+        def read() -> bytes:
+            with self._bound(as_of, sql):
+                frame = self._asked(sql, user, parameters)
+                return bytes(self._columns(_named(frame)._jdf))
+
+        return arrow_columns(self.in_words(lambda: self._in_time(left, read, tag), user))
+
+    def _asked(self, sql: str, user: str, parameters: bytes) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        session = self._session(user)
+        if not parameters:
+            return session.sql(sql)
+        return DataFrame(self._parameters.sql(session._jsparkSession, sql, parameters), session)
+
+    def parameters(self, sql: str) -> int:
+        """How many `?` a statement has."""
+        found: int = self._parameters.count(sql)
+        return found
 
     def read(self, sql: str, limit: int, left: threading.Event, as_of: str | None = None) -> dict[str, Any]:
         """The same, its rows in memory: for few of them."""
@@ -168,9 +200,26 @@ class Reader:
     def names(self, user: str = "") -> dict[str, Any]:
         """What this user may read, as one release has it: `schemas`, and of `serve` the `tables`, each with
         its `columns`, of which each has a `name` and a `type`."""
-        listing = self._spark._jvm.twinlake.reading.Listing  # type: ignore[union-attr]
-        found: dict[str, Any] = json.loads(listing.names(self._session(user)._jsparkSession))
+        found: dict[str, Any] = json.loads(self._listing.names(self._session(user)._jsparkSession))
         return found
+
+    def schemas(self, pattern: str | None, user: str = "") -> list[str]:
+        """Those that this user may read and that fit a pattern of SQL's."""
+        found: list[str] = json.loads(self._listing.schemas(self._session(user)._jsparkSession, pattern))
+        return found
+
+    def tables(
+        self, schema_pattern: str | None, table_pattern: str | None, user: str = ""
+    ) -> list[tuple[str, str, pa.Schema]]:
+        """Schema, name and columns of what this user may read and fits. The metadata of a column has its
+        `type`, as Spark writes it, and its `comment`."""
+        session = self._session(user)._jsparkSession
+        found = json.loads(self._listing.tables(session, schema_pattern, table_pattern))
+        return [(one["schema"], one["name"], _described(one)) for one in found]
+
+    def is_table(self, schema: str, name: str) -> bool:
+        """Whether a view is that of a table of a release: others show a topic, or what came late."""
+        return next(self._followed().versions([f"{schema}.{name}"]), None) is not None
 
     def unending(self, for_s: float, is_large: bool = False) -> int:
         """How many statements, or large results, were cancelled so many seconds ago and go on: what computes
@@ -294,6 +343,19 @@ class Reader:
             left.set()
             context.removeJobTag(tag)
             watcher.join()
+
+
+def _described(listed: dict[str, Any]) -> pa.Schema:
+    columns = arrow_columns(b64decode(listed["columns"]))
+    for at, (type_, comment) in enumerate(zip(listed["types"], listed["comments"], strict=True)):
+        named = columns.field(at).with_metadata({"type": type_, "comment": comment})
+        columns = columns.set(at, named)
+    return columns
+
+
+def _first(frame: DataFrame, limit: int | None) -> DataFrame:
+    """With one more than the limit where there are more."""
+    return frame if limit is None else frame.limit(limit + 1)
 
 
 def _named(frame: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ it is in the audit log before it is taken. This process cannot write there, so i
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,20 +23,28 @@ from twinlake.config.users import User
 from twinlake.lake.catalog.audit_log import CANCEL, Act
 from twinlake.reading.answer import STOPPED
 
+HTTP, JDBC, FLIGHT = "http", "jdbc", "flight"
 ID_LENGTH = 12
+_ID = re.compile(f"[0-9a-f]{{{ID_LENGTH}}}")
 LONGEST_SQL = 2_000
 """Characters of a statement that are listed."""
 
 
+def new_id() -> str:
+    return uuid4().hex[:ID_LENGTH]
+
+
 @dataclass(eq=False)
 class Running:
-    """One over HTTP, from when it waits for its turn. `left` is set when nobody waits for its answer."""
+    """One over HTTP or Flight SQL, from when it waits for its turn. `left` is set when nobody waits
+    for its answer."""
 
     user: str
     sql: str
     at: datetime
     since: float
-    id: str = field(default_factory=lambda: uuid4().hex[:ID_LENGTH])
+    endpoint: str = HTTP
+    id: str = field(default_factory=new_id)
     left: threading.Event = field(default_factory=threading.Event)
     cut: threading.Event = field(default_factory=threading.Event)
     """Is set when it was ended, also while its answer is being sent."""
@@ -71,13 +80,16 @@ class RunningStatements:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._java, self._acts, self._now, self._clock = java, acts, now, clock
-        self._over_http: dict[str, Running] = {}
+        self._here: dict[str, Running] = {}
 
     @contextmanager
-    def one(self, user: str, sql: str) -> Iterator[Running]:
-        """Inside, it waits for its turn and is computed; an error of one that was ended says who did it."""
-        made = Running(user=user, sql=sql, at=self._now(), since=self._clock())
-        self._over_http[made.id] = made
+    def one(self, user: str, sql: str, endpoint: str = HTTP, id: str = "") -> Iterator[Running]:
+        """Inside, it waits for its turn and is computed; an error of one that was ended says who did it. It
+        has this `id` where no other has it."""
+        made = Running(user=user, sql=sql, at=self._now(), since=self._clock(), endpoint=endpoint)
+        if _ID.fullmatch(id) and id not in self._here:
+            made.id = id
+        self._here[made.id] = made
         try:
             yield made
         except BaseException as error:
@@ -87,24 +99,24 @@ class RunningStatements:
             raise made.why from error
         finally:
             if not made.is_sent:
-                del self._over_http[made.id]
+                del self._here[made.id]
 
     def sends(self, one: Running) -> None:
         """From now on its answer is sent, and it is listed until `has_sent`."""
         one.is_sent = True
 
     def has_sent(self, one: Running) -> None:
-        self._over_http.pop(one.id, None)
+        self._here.pop(one.id, None)
 
     def listed(self, user: User) -> list[dict[str, Any]]:
-        """Those that this user sees, the oldest first: id, user, endpoint (http or jdbc), state, sql,
+        """Those that this user sees, the oldest first: id, user, endpoint (http, jdbc or flight), state, sql,
         started_at (RFC 3339, UTC), seconds, and memory_bytes, which is None where it is not known."""
-        found = [one for one in (*self._http(), *self._jdbc()) if user.acts or one["user"] == user.name]
+        found = [one for one in (*self._of_python(), *self._jdbc()) if user.acts or one["user"] == user.name]
         return sorted(found, key=lambda one: -one["seconds"])
 
     def end_of(self, user: str, why: TwinlakeError) -> None:
-        """Ends those of this user over HTTP; each client gets this error."""
-        for one in list(self._over_http.values()):
+        """Ends those of this user that are not over JDBC; each client gets this error."""
+        for one in list(self._here.values()):
             if one.user == user:
                 one.end(why)
 
@@ -129,18 +141,18 @@ class RunningStatements:
 
     def _end(self, found: Mapping[str, Any], why: TwinlakeError) -> None:
         id = found["id"]
-        one = self._over_http.get(id)
+        one = self._here.get(id)
         if one is not None:
             one.end(why)
         elif not self._java or not self._java.end(self._full_id(id), why.what, why.why, why.remedy):
             raise _gone(id)
 
-    def _http(self) -> Iterator[dict[str, Any]]:
+    def _of_python(self) -> Iterator[dict[str, Any]]:
         held = self._held()
-        for one in list(self._over_http.values()):
+        for one in list(self._here.values()):
             of_tag = [count for tags, count in held.items() if one.tag in tags.split(",")]
             yield _facts(
-                one.id, one.user, "http", one.sql, one.at, self._clock() - one.since, state=one.state,
+                one.id, one.user, one.endpoint, one.sql, one.at, self._clock() - one.since, state=one.state,
                 memory=sum(of_tag) if self._java else None,
             )  # fmt: skip
 
@@ -150,7 +162,7 @@ class RunningStatements:
             at = datetime.fromtimestamp(one["started_ms"] / 1_000, UTC)
             age = max(timedelta(0), now - at).total_seconds()
             memory = held.get(one["id"], 0)
-            yield _facts(_short(one["id"]), one["user"], "jdbc", one["sql"], at, age, "running", memory)
+            yield _facts(_short(one["id"]), one["user"], JDBC, one["sql"], at, age, "running", memory)
 
     def _of_java(self) -> list[dict[str, Any]]:
         return json.loads(self._java.overJdbc()) if self._java else []

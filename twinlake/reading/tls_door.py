@@ -1,6 +1,6 @@
 """TLS door: lets clients of other machines in, by TLS alone, to an endpoint that listens on loopback.
 
-HTTP and JDBC know nothing of it: a connection is passed on byte by byte, and ends with either side. Who is
+The endpoints know nothing of it: a connection is passed on byte by byte, and ends with either side. Who is
 let in decides the endpoint behind it, by user and password.
 """
 
@@ -25,6 +25,8 @@ HANDSHAKE_S = 10.0
 FIRST_S = 10.0
 """So long a client may say nothing once it is connected."""
 PIECE = 1 << 16
+HTTP2 = "h2"
+"""What clients of gRPC want to hear in the handshake: they leave a server that does not name it."""
 
 journal = structlog.get_logger(__name__)
 
@@ -36,8 +38,9 @@ class Certificate:
     chain: Path
     key: Path
 
-    def context(self) -> ssl.SSLContext:
-        """TLS 1.2 and later. UsageError for files that are no certificate with its key."""
+    def context(self, protocol: str = "") -> ssl.SSLContext:
+        """TLS 1.2 and later, over which this protocol is spoken. UsageError for files that are no certificate
+        with its key."""
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
@@ -47,15 +50,21 @@ class Certificate:
                 "the SQL server cannot speak TLS", f"{self.chain} and {self.key}: {error}",
                 "give a certificate and its unencrypted private key as PEM in [sql] of twinlake.toml",
             ) from error  # fmt: skip
+        if protocol:
+            made.set_alpn_protocols([protocol])
         return made
 
 
 class TlsDoors:
-    """`doors` maps each port that is listened on, at `address`, to the loopback port behind it."""
+    """`doors` maps each port that is listened on, at `address`, to the loopback port behind it; `protocols`
+    some of them to what is named in their handshakes."""
 
-    def __init__(self, address: str, doors: Mapping[int, int], certificate: Certificate) -> None:
+    def __init__(
+        self, address: str, doors: Mapping[int, int], certificate: Certificate,
+        protocols: Mapping[int, str] = {},
+    ) -> None:  # fmt: skip
         self._address, self._doors = address, dict(doors)
-        self._context = certificate.context()
+        self._contexts = {port: certificate.context(protocols.get(port, "")) for port in doors}
         self._loop = asyncio.new_event_loop()
         self._opened = threading.Event()
         self._failed: OSError | None = None
@@ -94,7 +103,12 @@ class TlsDoors:
             await self._pass_on(reader, writer, behind)
 
         await asyncio.start_server(
-            come, self._address, port, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_S, limit=PIECE
+            come,
+            self._address,
+            port,
+            ssl=self._contexts[port],
+            ssl_handshake_timeout=HANDSHAKE_S,
+            limit=PIECE,
         )
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behind: int) -> None:
@@ -104,7 +118,7 @@ class TlsDoors:
             return
         self._inside += 1
         try:
-            first = await asyncio.wait_for(reader.read(PIECE), FIRST_S)  # over HTTP and JDBC clients begin
+            first = await asyncio.wait_for(reader.read(PIECE), FIRST_S)  # clients begin, in all protocols
             inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, behind, limit=PIECE)
             try:
                 inner_writer.write(first)

@@ -17,7 +17,7 @@ from twinlake.base.errors import BusyError
 from twinlake.reading.answer import STOPPED
 from twinlake.reading.followed import Followed
 from twinlake.reading.metrics import Queries, Statement
-from twinlake.reading.running import Running, RunningStatements
+from twinlake.reading.running import HTTP, Running, RunningStatements
 from twinlake.spark.session import is_jvm_lost
 
 T = TypeVar("T")
@@ -156,11 +156,15 @@ class Statements:
         self._large = Pool("export", EXPORTS_AT_ONCE, makes_room=False)
 
     async def in_turn(
-        self, asking: Waiting, user: str, text: str, answer: Callable[[Running], T], is_large: bool = False
-    ) -> T:
+        self, asking: Waiting, user: str, text: str, answer: Callable[[Running], T], endpoint: str = HTTP,
+        id: str = "", is_large: bool = False,
+    ) -> T:  # fmt: skip
         """What `answer` returns. BusyError, and StartingError, where it is not computed, or stopped."""
         pool = self._large if is_large else self._small
-        with self._queries.one() as statement, self._running.one(user, text) as one:
+        with (
+            self._queries.one(endpoint) as statement,
+            self._running.one(user, text, endpoint, id) as one,
+        ):
             return await self._answered(Client(asking, one), answer, statement, pool)
 
     async def _answered(

@@ -76,7 +76,7 @@ class CancelledQuery(Asked):
     """What the SQL server says of a query that is to end."""
 
     user: Person
-    endpoint: Literal["http", "jdbc"]
+    endpoint: Literal["http", "jdbc", "flight"]
     sql: str = Field(max_length=LONGEST_SQL)
 
 

@@ -24,6 +24,7 @@ def addresses(context: Context) -> Services:
         sql_password=context.services.sql_password or secrets.token_urlsafe(24),
         sql_url=f"http://{HOST}:{ports['sql']}",
         jdbc_url=f"jdbc:hive2://{HOST}:{ports['jdbc']}/",
+        flight_url=f"grpc://{HOST}:{ports['flight']}",
         console_url=console.url(context),
         console_user=console.USER,
         console_password=context.services.console_password or secrets.token_urlsafe(24),

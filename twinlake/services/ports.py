@@ -15,7 +15,8 @@ from twinlake.base.files import replace_file
 HOST = "127.0.0.1"
 NAMES = (
     "broker", "broker_admin", "controller", "registry", "registry_management", "lake", "sql", "jdbc",
-    "sql_tls", "jdbc_tls", "airflow", "console", "lake_metrics", "sql_metrics", "console_metrics",
+    "flight", "sql_tls", "jdbc_tls", "flight_tls", "airflow", "console", "lake_metrics", "sql_metrics",
+    "console_metrics",
 )  # fmt: skip
 
 

@@ -32,7 +32,8 @@ READER = "nobody"
 def parts() -> tuple[Part, ...]:
     return (
         Part(
-            name="sql", service="sql", ports=("sql", "jdbc", "sql_tls", "jdbc_tls", metrics.SQL),
+            name="sql", service="sql",
+            ports=("sql", "jdbc", "flight", "sql_tls", "jdbc_tls", "flight_tls", metrics.SQL),
             prepare=_prepare, command=_command, probe=_probe, note=_note, error=not_following,
         ),
     )  # fmt: skip
@@ -49,8 +50,9 @@ def elsewhere(context: Context) -> tuple[str, ...]:
     if not context.settings.values.sql.listen:
         return ()
     return (
-        f"for other machines https://{name}:{ports['sql_tls']} and "
-        f"jdbc:hive2://{name}:{ports['jdbc_tls']}/serve;ssl=true",
+        f"for other machines https://{name}:{ports['sql_tls']}, "
+        f"jdbc:hive2://{name}:{ports['jdbc_tls']}/serve;ssl=true and "
+        f"grpc+tls://{name}:{ports['flight_tls']}",
     )
 
 
@@ -179,7 +181,8 @@ def _command(context: Context) -> Command:
     limits = context.settings.values.limits  # it sees no settings itself
     server = (
         sys.executable, "-m", "twinlake.reading", "--home", home, "--port", str(context.ports["sql"]),
-        "--jdbc-port", str(context.ports["jdbc"]), "--scratch", scratch, "--password-file", str(access),
+        "--jdbc-port", str(context.ports["jdbc"]), "--flight-port", str(context.ports["flight"]),
+        "--scratch", scratch, "--password-file", str(access),
         "--query-seconds", str(limits.query_seconds), "--jdbc-seconds", str(limits.jdbc_seconds),
         "--memory", limits.sql_memory, *_doors(context, scratch),
         "--export-seconds", str(limits.export_seconds), "--export-gigabytes", str(limits.export_gigabytes),
@@ -210,8 +213,8 @@ def _doors(context: Context, scratch: str) -> tuple[str, ...]:
         return ()
     return (
         "--listen", given.listen, "--name", given.name, "--tls-port", str(ports["sql_tls"]),
-        "--jdbc-tls-port", str(ports["jdbc_tls"]), "--certificate", f"{scratch}/{CHAIN}",
-        "--key", f"{scratch}/{KEY}",
+        "--jdbc-tls-port", str(ports["jdbc_tls"]), "--flight-tls-port", str(ports["flight_tls"]),
+        "--certificate", f"{scratch}/{CHAIN}", "--key", f"{scratch}/{KEY}",
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from twinlake.services.supervise.process import in_session
 pytestmark = pytest.mark.services
 OPEN = {"broker", "controller", "registry", "registry_management"}
 """The exceptions, each with its reason in docs/security.md."""
-ONLY_BY_SETTING = {"broker_admin", "sql_tls", "jdbc_tls"}
+ONLY_BY_SETTING = {"broker_admin", "sql_tls", "jdbc_tls", "flight_tls"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from twinlake.setup.java import find_java
 PORTS = {
     "broker": 19092, "broker_admin": 19094, "controller": 19093, "registry": 18081,
     "registry_management": 18082, "lake": 18090, "sql": 18091, "jdbc": 18092, "airflow": 18080,
-    "sql_tls": 18096, "jdbc_tls": 18097,
+    "flight": 18098, "sql_tls": 18096, "jdbc_tls": 18097, "flight_tls": 18099,
     "console": 18070, "lake_metrics": 18093, "sql_metrics": 18094, "console_metrics": 18095,
 }  # fmt: skip
 

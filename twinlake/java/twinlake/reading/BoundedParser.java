@@ -12,11 +12,13 @@ import org.antlr.v4.runtime.Token;
 import org.antlr.v4.runtime.tree.ErrorNode;
 import org.antlr.v4.runtime.tree.ParseTreeListener;
 import org.antlr.v4.runtime.tree.TerminalNode;
+import org.apache.spark.sql.catalyst.analysis.PosParameterizedQuery;
 import org.apache.spark.sql.catalyst.parser.AbstractParser$;
 import org.apache.spark.sql.catalyst.parser.AbstractParser;
 import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseErrorListener$;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.PositionalParameterContext;
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer;
 import org.apache.spark.sql.catalyst.parser.SqlBaseParser;
 import org.apache.spark.sql.catalyst.parser.UpperCaseCharStream;
@@ -24,6 +26,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SparkSqlParser;
 import org.apache.spark.sql.internal.SqlApiConf$;
 import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's parser with an end: a statement may be so long, nested so deeply, and take so much of the processor.
@@ -85,7 +88,9 @@ final class BoundedParser extends SparkSqlParser {
   /** The analyzer binds them; Spark's own way would put their text into the statement by one more parser. */
   @Override
   public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
-    return parsePlan(text);
+    LogicalPlan parsed = parsePlan(text);
+    return parameters instanceof PositionalParameterContext given && !CollectionConverters.asJava(given.params()).isEmpty()
+        ? new PosParameterizedQuery(parsed, Parameters.inOrder(given.params())) : parsed;
   }
 
   /** A type as functions take it, or columns with theirs; of a text that is neither Spark says so. */

@@ -46,6 +46,26 @@ public final class Listing {
     return JSON.writeValueAsString(Map.of("schemas", listing.schemas(null), "tables", tables));
   }
 
+  /** As JSON, the schemas that fit this pattern of SQL's; all of them for null. */
+  public static String schemas(SparkSession session, String pattern) throws JsonProcessingException {
+    return JSON.writeValueAsString(new Listing(session).schemas(pattern));
+  }
+
+  /**
+   * As JSON, the views that fit: `schema`, `name`, its `columns` ({@link ArrowColumns}, in Base64), and of each column Spark's
+   * name of its type and what the contract says of it, or "".
+   */
+  public static String tables(SparkSession session, String schemaPattern, String tablePattern)
+      throws JsonProcessingException {
+    List<Map<String, Object>> found = new Listing(session).views(schemaPattern, tablePattern).stream()
+        .map(view -> Map.<String, Object>of("schema", view.database(), "name", view.identifier().table(),
+            "columns", ArrowColumns.of(session, view.schema()), // bytes are Base64 in JSON
+            "types", Arrays.stream(view.schema().fields()).map(one -> one.dataType().sql()).toList(),
+            "comments", Arrays.stream(view.schema().fields()).map(one -> one.getComment().getOrElse(() -> "")).toList()))
+        .toList();
+    return JSON.writeValueAsString(found);
+  }
+
   private static Map<String, Object> table(CatalogTable view) {
     List<Map<String, String>> columns = Arrays.stream(view.schema().fields())
         .map(one -> Map.of("name", one.name(), "type", one.dataType().simpleString())).toList();

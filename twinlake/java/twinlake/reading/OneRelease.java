@@ -4,6 +4,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.PosParameterizedQuery;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedExecuteImmediate;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -74,11 +75,12 @@ public final class OneRelease {
       return parsed;
     }
     analysed.set(serving);
-    Moments.bind(session, sql, parsed instanceof Command);
-    if (parsed instanceof Command && PastTables.isBound()) {
+    LogicalPlan asked = parsed instanceof PosParameterizedQuery bound ? bound.child() : parsed;
+    Moments.bind(session, sql, asked instanceof Command);
+    if (asked instanceof Command && PastTables.isBound()) {
       throw new Refused("a command AS OF a moment", "only a query reads tables as they were");
     }
-    if (parsed instanceof Command || parsed instanceof UnresolvedExecuteImmediate) {
+    if (asked instanceof Command || asked instanceof UnresolvedExecuteImmediate) {
       return DefaultSchema.instead(parsed); // what EXECUTE IMMEDIATE runs is a statement of its own
     }
     return seen(() -> LiveTable.atOneVersion(() -> tryToAnalyse(session, parsed)));
