@@ -66,11 +66,18 @@ class Answers:
         self.cancelled: list[str] = []
         self.changelogs: list[dict[str, Any]] = []
         self.published: list[dict[str, Any]] = []
+        self.status: dict[str, Any] = {}
+        self.tables: dict[str, dict[str, Any]] = {}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/status":
-            return httpx.Response(200, json={"changelogs": self.changelogs, "published": self.published})
+            said = {"changelogs": self.changelogs, "published": self.published, **self.status}
+            return httpx.Response(200, json=said)
         place = request.url.path.split("/")[2:]
+        if request.url.path.startswith("/tables/"):
+            if place[0] in self.tables:
+                return httpx.Response(200, json=self.tables[place[0]])
+            return httpx.Response(404, json=NotFoundError(f"there is no table {place[0]!r}").to_json())
         if request.method == "POST" and not place:
             self.asked.append(json.loads(request.content))
             return self._told(self.asked[-1]["kind"], self.asked[-1]["params"])

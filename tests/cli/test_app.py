@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from tests.project import PROJECT
-from twinlake.cli.app import COMMANDS, command_of
+from twinlake.cli.app import COMMANDS, GROUPS, command_of
 
 
 @pytest.mark.parametrize("module", COMMANDS)
@@ -21,6 +21,42 @@ def test_a_module_adds_the_commands_that_are_listed(module: str) -> None:
     commands = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
     groups = [one.name for one in app.registered_groups]
     assert {*commands, *groups} == set(COMMANDS[module])
+
+
+def test_each_command_is_in_one_group() -> None:
+    grouped = [command for commands in GROUPS.values() for command in commands]
+
+    assert sorted(grouped) == sorted(command for commands in COMMANDS.values() for command in commands)
+
+
+def test_help_shows_the_groups_in_their_order() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "twinlake", "--help"], cwd=PROJECT, capture_output=True, text=True,
+        env={"COLUMNS": "100", "PATH": "", "LANG": "C.UTF-8"},
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    places = [done.stdout.index(f" {title} ") for title in GROUPS]
+    assert places == sorted(places) and done.stdout.index(" plan ") < done.stdout.index(" promote ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(shell: str) -> None:
+    def completed(*words: str) -> str:
+        line = " ".join(("twinlake", *words))
+        asked = {
+            "_TWINLAKE_COMPLETE": f"complete_{shell}", "COMP_WORDS": line, "COMP_CWORD": str(len(words)),
+            "_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }  # fmt: skip
+        code = "import sys; sys.argv = ['twinlake']; from twinlake.__main__ import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True,
+            env={"PATH": "", **asked},
+        )  # fmt: skip
+        return done.stdout
+
+    assert "promote" in completed("pro") and "rollback" not in completed("pro")
+    assert "--unwitnessed" in completed("promote", "--unw")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from twinlake.alarms.alarm import Condition
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.times import format_duration, parse_moment
 from twinlake.config.alarms import Alarms
-from twinlake.services.problems import NOTHING as NO_FIGURES
+from twinlake.services.lake_status import NOTHING as NO_FIGURES
 from twinlake.services.problems import problems
 from twinlake.topics.promises import NOTHING, Promise
 

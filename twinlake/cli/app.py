@@ -6,9 +6,11 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
@@ -24,9 +26,27 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
-    "upgrade": ("upgrade",),
+    "upgrade": ("upgrade",), "tables": ("tables", "describe"),
 }  # fmt: skip
 """Module -> the commands that it adds."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Start and stop": ("up", "down", "status", "logs", "doctor", "reset"),
+    "Write a project": (
+        "new", "check", "dev", "test", "produce", "gallery", "editor-schemas", "editor-completions", "dags",
+    ),
+    "Change what readers see": (
+        "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire", "reload",
+        "topic",
+    ),
+    "Read tables": ("tables", "describe", "query", "get", "explain", "changelog", "publish"),
+    "Prove and repair": ("verify", "rebuild", "quarantine", "replay"),
+    "Operate": (
+        "jobs", "queries", "pause", "resume", "alarm", "audit", "users", "user", "rotate", "backup",
+        "restore", "expire", "maintain", "support", "unit", "upgrade",
+    ),
+}  # fmt: skip
+"""How `twinlake --help` shows them, in this order."""
+_TITLES = {command: title for title, commands in GROUPS.items() for command in commands}
 _VALUED = ("--home", "--project")
 """Options before a command that are followed by a value."""
 
@@ -61,19 +81,34 @@ def _choose_home(
         os.environ["TWINLAKE_PROJECT"] = str(Path(project).expanduser().absolute())
 
 
+class InOrder(TyperGroup):
+    """Its commands in the order of GROUPS, which is that of the titles, too."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(self.commands, key=list(_TITLES).index)
+
+
 def build_app(command: str | None = None) -> typer.Typer:
     """The whole command line; or this command alone, for what others import takes a second."""
     app = typer.Typer(
         name="twinlake",
+        cls=InOrder,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     app.callback()(_choose_home)
     modules = [name for name, commands in COMMANDS.items() if command is None or command in commands]
     for name in modules or COMMANDS:
         import_module(f"twinlake.cli.{name}").register(app)
+    _group(app)
     return app
+
+
+def _group(app: typer.Typer) -> None:
+    """Under the titles of GROUPS."""
+    found: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for one in found:
+        one.rich_help_panel = _TITLES[str(one.name or getattr(one.callback, "__name__", ""))]
 
 
 def command_of(arguments: Sequence[str]) -> str | None:

@@ -19,7 +19,8 @@ from twinlake.cli.pause import show_paused
 from twinlake.cli.publish import show_published
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
-from twinlake.services.problems import NOTHING, Problem, problems
+from twinlake.services.lake_status import NOTHING, state_of
+from twinlake.services.problems import Problem, problems
 from twinlake.services.supervise import control, record
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.services.upgrade import state as upgrade
@@ -323,17 +324,10 @@ def _show_topics(topics: list[dict[str, Any]]) -> None:
 def _show_versions(versions: list[dict[str, Any]]) -> None:
     rows = []
     for one in versions:
-        states = {
-            "lost": one["lost"],
-            "paused": one.get("paused"),
-            "stalled": one["stalled"],
-            "reads its logs": one["step"] is None,
-        }
-        state = next((name for name, holds in states.items() if holds), "maintained")
         position = ", ".join(f"{topic}:{batch}" for topic, batch in one["position"].items())
         seconds = None if one["lag_seconds"] is None else round(one["lag_seconds"], 1)
         lag = (one["lag_records"], seconds)
-        cells = (one["table"], one["version"], position, *lag, one["step"], one["segment"], state)
+        cells = (one["table"], one["version"], position, *lag, one["step"], one["segment"], state_of(one))
         rows.append([_cell(cell) for cell in cells])
     show_rows(("table", "version", "position", "lag", "seconds", "step", "segment", "state"), rows)
     say("")

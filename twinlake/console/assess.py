@@ -14,7 +14,8 @@ from twinlake.alarms.conditions import Disk, full_disk, silent
 from twinlake.base.errors import TwinlakeError
 from twinlake.config.alarms import Alarms
 from twinlake.console.figures import OLD_S, Seen, Services
-from twinlake.services.problems import NOTHING, problems
+from twinlake.services.lake_status import NOTHING
+from twinlake.services.problems import problems
 
 WELL, WAITS, NEEDS, UNKNOWN = "well", "waits", "needs", "unknown"
 BEHIND_S = 60.0

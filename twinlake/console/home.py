@@ -14,7 +14,7 @@ from twinlake.console import plots
 from twinlake.console.assess import assess
 from twinlake.console.console import Console
 from twinlake.console.sessions import Session
-from twinlake.services.problems import NOTHING
+from twinlake.services.lake_status import NOTHING, versions_of
 
 
 def routes(console: Console) -> list[Route]:
@@ -22,7 +22,7 @@ def routes(console: Console) -> list[Route]:
         services, lake = console.services.seen(), console.lake.seen()
         status = {**NOTHING, **(lake.value or {})}
         return {
-            "services": services, "lake": lake, "known": status, "tables": tables(status),
+            "services": services, "lake": lake, "known": status, "tables": versions_of(status),
             "assessment": assess(
                 services, lake, watch.alarms_now(console.settings, utc_now()), console.settings.values.alarms
             ),
@@ -39,25 +39,3 @@ def routes(console: Console) -> list[Route]:
         Route("/", console.signed_in(home), methods=["GET"]),
         Route("/part/home", console.signed_in(part, is_part=True), methods=["GET"]),
     ]
-
-
-def tables(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every version that there is, the live ones first, each with its state and its newest certificate."""
-    live = (status["release"] or {}).get("tables", {})
-    certificates = {(one["table"], one["version"]): one for one in status["certificates"]}
-    found = [
-        {
-            **version, "live": live.get(version["table"]) == version["version"], "state": _state(version),
-            "certificate": certificates.get((version["table"], version["version"])),
-        }
-        for version in status["versions"]
-    ]  # fmt: skip
-    return sorted(found, key=lambda one: (not one["live"], one["table"], one["version"]))
-
-
-def _state(version: dict[str, Any]) -> str:
-    states = {
-        "lost": version["lost"], "paused": version.get("paused"), "stalled": version["stalled"],
-        "reads its logs": version["step"] is None,
-    }  # fmt: skip
-    return next((name for name, holds in states.items() if holds), "maintained")

@@ -16,12 +16,11 @@ from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.console import acts, plots, statement
 from twinlake.console.acts import Act, Field, Form, filled
 from twinlake.console.console import Console, status_of
-from twinlake.console.home import tables as versions_of
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
 from twinlake.console.statement import Asked
 from twinlake.server.client import LakeClient
-from twinlake.services.problems import NOTHING
+from twinlake.services.lake_status import NOTHING, versions_of
 
 ROWS, LATE_ROWS = 50, 20
 RANGE = (

@@ -8,12 +8,6 @@ from typing import Any, NamedTuple
 
 from twinlake.base.errors import DifferenceError, TwinlakeError
 
-NOTHING: Mapping[str, Any] = {
-    "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "published": [],
-    "spark": None, "damaged": [], "paused": [],
-}  # fmt: skip
-"""What a lake server says that does not answer."""
-
 
 class Problem(NamedTuple):
     """A thing with its error, why and remedy. `kind` is what sort of thing has which trouble; `about` is the
