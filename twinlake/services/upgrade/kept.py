@@ -162,7 +162,7 @@ def forget_kept(lakes: Lakes, folders: Folders) -> None:
 
 
 def refuse_gone(lakes: Lakes) -> None:
-    """UsageError where there is nothing to put back: the version of before would get the lake of the new one."""
+    """UsageError where there is nothing to put back: what ran before would get the lake of now."""
     if not lakes.before.is_dir():
         raise UsageError(
             f"{lakes.before} is gone", "it was the lake of before the upgrade; nothing was changed",
