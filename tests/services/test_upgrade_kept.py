@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,7 +205,7 @@ def test_what_a_killed_end_of_an_earlier_upgrade_has_left_hides_nothing_of_the_n
     world.upgrade.back()
     remove = shutil.rmtree
 
-    def killed(place: Path, **how: bool) -> None:
+    def killed(place: Path, **how: Any) -> None:
         if place == world.folders.upgrade:
             raise Killed
         remove(place, **how)
