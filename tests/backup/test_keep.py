@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,7 @@ def test_after_a_clock_that_was_ahead_the_last_one_taken_is_the_newest_and_stays
     ahead = [take(Settings(home=home), folder, RUN, lambda: day(400)) for _ in range(2)]
     (home / "twinlake.toml").write_text("# second\n")
 
-    taken = [take_and_keep(Settings(home=home), folder, 2, RUN, lambda at=day(at): at) for at in (1, 2)]
+    taken = [take_and_keep(Settings(home=home), folder, 2, RUN, partial(day, one)) for one in (1, 2)]
 
     archive, made = Archive(folder), [one.backup for one in taken]
     assert [one.removed for one in taken] == [(ahead[0].id,), (ahead[1].id,)]
