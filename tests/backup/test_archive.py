@@ -201,6 +201,18 @@ def test_a_folder_that_a_kill_left_half_begun_is_begun_again(home: Path, folder:
         taken(home, folder)
 
 
+def test_a_folder_that_everybody_may_enter_is_its_owner_s_alone_once_a_backup_is_restored_into_it(
+    home: Path, folder: Path
+) -> None:
+    made, again = taken(home, folder), home.with_name("again")
+    again.mkdir()
+    again.chmod(0o755)
+
+    restore(Archive(folder), made, again, again / "lake", RUN)
+
+    assert stat.S_IMODE(again.stat().st_mode) == 0o700
+
+
 def test_nothing_is_restored_over_anything_nor_outside(home: Path, folder: Path) -> None:
     made, archive, again = taken(home, folder), Archive(folder), home.with_name("again")
     with pytest.raises(UsageError, match="is not empty"):

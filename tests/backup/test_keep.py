@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,22 @@ def test_a_backup_takes_along_the_oldest_and_what_no_other_needs(home: Path, fol
     assert kept(folder) == needed(archive)
     assert not any((folder / "data" / path).exists() for path in of_first)
     assert all(check(archive, one, RUN).is_whole for one in archive.all())
+
+
+def test_after_a_clock_that_was_ahead_the_last_one_taken_is_the_newest_and_stays(
+    home: Path, folder: Path
+) -> None:
+    (home / "twinlake.toml").write_text("# first\n")
+    ahead = [take(Settings(home=home), folder, RUN, lambda: day(400)) for _ in range(2)]
+    (home / "twinlake.toml").write_text("# second\n")
+
+    taken = [take_and_keep(Settings(home=home), folder, 2, RUN, partial(day, one)) for one in (1, 2)]
+
+    archive, made = Archive(folder), [one.backup for one in taken]
+    assert [one.removed for one in taken] == [(ahead[0].id,), (ahead[1].id,)]
+    assert archive.ids() == [made[1].id, made[0].id] and archive.load() == made[1]
+    assert made[1].made_at == "2026-02-02T12:00:00Z"
+    assert take(Settings(home=home), folder, RUN, lambda: day(500)).id == f"{day(500):%Y%m%dT%H%M%SZ}"
 
 
 @pytest.mark.faults

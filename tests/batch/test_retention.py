@@ -22,7 +22,14 @@ from twinlake.backup.archive import Archive
 from twinlake.backup.restore import restore
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
-from twinlake.base.errors import BusyError, DifferenceError, LostHistoryError, NotFoundError, UsageError
+from twinlake.base.errors import (
+    BusyError,
+    DifferenceError,
+    LostHistoryError,
+    NotFoundError,
+    TwinlakeError,
+    UsageError,
+)
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment, utc_now
 from twinlake.base.waiting import wait_for
@@ -39,6 +46,7 @@ from twinlake.lake.catalog.version import Health
 from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.quarantine import quarantine_sql
 from twinlake.reading.past_tables import PastTables
+from twinlake.server.topic_watch import TopicWatch
 
 SHARES = Derived(
     name="shares", reads=("sales_per_region",), columns=("region", "orders"), keys=("region",),
@@ -283,6 +291,20 @@ def test_a_restarted_server_goes_on(spark: SparkSession, tmp_path: Path, project
         assert again.do("rebuild", table=LATEST.name)["equal"]
     finally:
         again.stop()
+
+
+def test_while_a_clock_is_known_to_be_wrong_nothing_is_deleted(lake: Lake) -> None:
+    take(lake, some(0, 60), some(100, 20, utc_now()))
+    watch = lake.server._watches.setdefault("orders", TopicWatch("orders", utc_now))
+    watch.behind = TwinlakeError("Kafka's clock is behind this machine's", "one has jumped", "set it right")
+
+    for only_check in (True, False):
+        with pytest.raises(TwinlakeError, match="nothing of topic orders was deleted"):
+            lake.do("expire", check=only_check)
+
+    assert held(lake) == {"valid": 80}
+    watch.behind = None
+    assert lake.do("expire")["topics"][0]["deleted"]
 
 
 @pytest.mark.parametrize("point", [Point.BEFORE_RETENTION, Point.AFTER_RETENTION])

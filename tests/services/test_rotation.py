@@ -194,6 +194,27 @@ def test_a_server_that_takes_no_new_one_changes_nothing(home: Home, monkeypatch:
     assert home.opens("sql_password", "reader") and not home.opens("sql_password", "new-1")
 
 
+def test_where_a_server_takes_none_a_password_that_a_person_got_meanwhile_still_holds(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("twinlake.services.rotation.ASKED_S", 0.2)
+    made: list[str] = []
+
+    def deaf(services: Services, secret: str) -> tuple[bool, ...]:
+        if not made:  # `twinlake users password admin`, beside it
+            made.append(users.new_password(users_file(home.folders), "admin"))
+            replace(home.now, console_password=made[0]).save(home.settings.services_file)
+        return (secret == "scrape",)
+
+    home.known["metrics_password"] = replace(ALL["metrics_password"], opens=deaf)
+
+    with pytest.raises(TwinlakeError, match="metrics_password was not rotated"):
+        home.rotation().run(["console_password", "metrics_password"])
+
+    assert home.now == replace(FIRST, console_password=made[0]) and unfinished(home.folders) == []
+    assert home.opens("console_password", made[0]) and not home.opens("console_password", "person")
+
+
 def test_what_is_refused_changes_nothing(home: Home) -> None:
     def refuse(names: Any) -> None:
         raise UsageError("no", "", "")
@@ -246,6 +267,24 @@ def test_who_is_disabled_keeps_nothing_else_from_being_rotated(
     assert home.now.console_password == "person" and not home.opens("console_password", "person")
     for name in set(NAMES) - {"console_password"}:
         assert home.opens(name, getattr(home.now, name)) and not home.opens(name, getattr(FIRST, name))
+
+
+def test_who_is_disabled_after_a_rotation_was_killed_is_not_let_in_by_the_old_one_once_enabled(
+    home: Home,
+) -> None:
+    def killed(seconds: float) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        replace(home.rotation(), sleep=killed).run(["console_password"])
+    users.set_disabled(users_file(home.folders), "admin", True)
+
+    home.rotation().run(["metrics_password"])
+
+    users.set_disabled(users_file(home.folders), "admin", False)
+    assert unfinished(home.folders) == []
+    assert home.opens("console_password", home.now.console_password)
+    assert not home.opens("console_password", "person")
 
 
 def test_a_user_who_is_removed_meanwhile_leaves_no_old_secret_of_others_accepted(home: Home) -> None:

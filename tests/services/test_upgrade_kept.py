@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,3 +181,47 @@ def test_a_folder_of_the_lake_that_is_a_link_is_refused_first_for_nothing_of_it_
 
     assert str(elsewhere) in refused.value.why and "backup" in refused.value.remedy
     assert world.machine.does == [] and kept.kept_lakes(world.lakes) == []
+
+
+def test_where_the_lake_of_before_was_deleted_there_is_no_way_back_and_nothing_is_touched(
+    world: World,
+) -> None:
+    world.upgrade.forward()
+    shutil.rmtree(world.lakes.before)
+    lake, home, does = world.lake, world.home, [*world.machine.does]
+
+    with pytest.raises(UsageError, match=r"lake\.before is gone"):
+        world.upgrade.back()
+
+    assert (world.lake, world.home, world.machine.does) == (lake, home, does)
+    world.upgrade.let_go()
+    assert world.step is None and world.lake == lake
+
+
+def test_what_a_killed_end_of_an_earlier_upgrade_has_left_hides_nothing_of_the_next_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.upgrade.forward()
+    world.upgrade.back()
+    remove = shutil.rmtree
+
+    def killed(place: Path, **how: Any) -> None:
+        if place == world.folders.upgrade:
+            raise Killed
+        remove(place, **how)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            world.upgrade.let_go()
+    assert world.step is None and (world.folders.upgrade / "after").is_dir()
+    write(world.folders.home, {"access/users": "anna and carl"})
+    lake, home = world.lake, world.home
+    world.upgrade.forward()
+    write(world.folders.home, {"access/users": "anna, carl and dora", "gallery.json": "[1]"})
+
+    world.upgrade.back()
+
+    assert (world.lake, world.home) == (lake, home)
+    kept_after = content(world.folders.upgrade / "after")
+    assert kept_after["access/users"] == b"anna, carl and dora" and kept_after["gallery.json"] == b"[1]"

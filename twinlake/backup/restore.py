@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
+from stat import S_IRWXO
 
 from twinlake.backup.archive import Archive, Backup, File
 from twinlake.backup.copying import copied, counting, each
 from twinlake.backup.snapshot import LAKE, below
 from twinlake.base.errors import DamagedError, UsageError
+from twinlake.base.files import PRIVATE
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake import formats
@@ -26,7 +29,8 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
     for a file that is not as it was written: then there is no lake, and the folder is to be removed."""
     refuse_used(home, lake)
     formats.refuse_newer(archive.folder, formats.Known(id=backup.lake_id, format=backup.lake_format))
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+    _close(home)
     unfinished, moved = lake.with_name(UNFINISHED), counting(run, backup.bytes, "copying")
 
     def put(file: File) -> None:
@@ -44,6 +48,13 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
 
     each(put, sorted(backup.files, key=lambda one: one.path), lambda one: one.bytes, lake)
     store.rename(unfinished, lake.name)
+
+
+def _close(home: Path) -> None:
+    """Where other users may enter it, as `twinlake up` does: hashes of passwords come into it."""
+    about = home.stat()
+    if about.st_mode & S_IRWXO and about.st_uid == os.geteuid():
+        home.chmod(PRIVATE)
 
 
 def refuse_used(home: Path, lake: Location) -> None:

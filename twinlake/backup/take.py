@@ -160,6 +160,9 @@ def _data_file(archive: Archive, path: str, place: Location, size: int, moved: C
 
 
 def _unused(archive: Archive, at: datetime) -> str:
-    """The time as an id; with a number where there is one of this second."""
-    id, known = f"{at:%Y%m%dT%H%M%SZ}", archive.ids()
-    return next(one for one in (id, *(f"{id}-{number}" for number in range(1, 1000))) if one not in known)
+    """The time as an id; with a number where the newest is of this second or, as a clock has jumped, of a
+    later one. **why** the newest by its id has to be the last one that was taken: that is kept, and restored.
+    """
+    id, newest = f"{at:%Y%m%dT%H%M%SZ}", next(iter(archive.ids()), "")
+    last, _, number = newest.partition("-")
+    return id if last < id else f"{last}-{int(number or 0) + 1}"

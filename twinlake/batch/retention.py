@@ -167,7 +167,13 @@ def expired(lake: OpenLake, log: Log) -> Expired:
 
 def _before(lake: OpenLake, log: Log, retention: timedelta) -> datetime:
     """What came before goes. Ids that ingest may still be asked for stay, however far behind it is: those
-    within `uniqueWithin` of where Kafka's clock stands in the log."""
+    within `uniqueWithin` of where Kafka's clock stands in the log. TwinlakeError while a clock is known to be
+    wrong by which more would go."""
+    if error := lake.aging_error():
+        raise TwinlakeError(
+            f"nothing of topic {log.topic.name} was deleted, for nobody knows how old its records are",
+            f"{error.what}: {error.why}", error.remedy,
+        )  # fmt: skip
     before, within = lake.clock() - retention, log.topic.contract.unique_within
     appended = log.metadata().get("clocks", {}).get(LOG_APPEND_TIME)
     if within is None or appended is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,7 +49,8 @@ def up(
     from twinlake.spark.cluster import check_master
 
     settings.refuse_incomplete()
-    upgrade.refuse_start(folders_of(settings))
+    refuse = partial(upgrade.refuse_start, folders_of(settings))
+    refuse()
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
     parts = control.choose(names_in(only), names_in(without), given)
@@ -63,7 +65,7 @@ def up(
 
         refuse_stranding(settings)
     with console.status("starting ...") as waiting:
-        for ready in control.bring_up(settings, parts, os.environ, tell):
+        for ready in control.bring_up(settings, parts, os.environ, tell, refuse=refuse):
             took = (f"  {ready.seconds:.1f} s", "dim")
             whose = "external" if ready.given else "embedded"
             say(("ok", "green"), f" {ready.service:<9} {whose:<9} {ready.answer}", took)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -205,6 +205,8 @@ class OpenLake:
     damages: Damages
     clock: Clock
     pauses: Pauses
+    aging_error: Callable[[], TwinlakeError | None] = lambda: None
+    """Says of a clock that makes records seem older than they are, as long as one is known."""
     ingest_lock: threading.Lock = field(default_factory=threading.Lock)
     """Of those who stop an ingest and start it again: of two at once the second would stop what the first
     has started."""

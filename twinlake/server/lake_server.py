@@ -62,7 +62,7 @@ from twinlake.server.status import (
     topic_error,
     topic_status,
 )  # fmt: skip
-from twinlake.server.topic_watch import TopicWatch
+from twinlake.server.topic_watch import TopicWatch, aging_error
 from twinlake.spark.session import cancel, scratch_folder
 from twinlake.spark.watch import SparkWatch
 from twinlake.speed.versions import Versions
@@ -201,6 +201,7 @@ class LakeServer:
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
             changelogs=self._changelogs, publications=self._publications, damages=self._damages,
             clock=self._clock, pauses=self.pauses,
+            aging_error=lambda: aging_error(map(self._watches.get, list(self.ingests))),
         )  # fmt: skip
         for name, ingest in self.ingests.items():
             if not self.pauses.of("topic", name):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 import structlog
@@ -38,12 +38,13 @@ class TopicWatch:
 
     def __init__(self, topic: str, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.warnings: tuple[TwinlakeError, ...] = ()
+        self.behind: TwinlakeError | None = None
+        """Of Kafka's clock, behind this machine's, until a record says otherwise."""
         self._topic = topic
         self._clock, self._monotonic = clock, monotonic
         self._settings: tuple[TwinlakeError, ...] = ()
         self._asked_at: float | None = None
         self._before: tuple[datetime, Mapping[int, int]] | None = None
-        self._behind: TwinlakeError | None = None
         self.lag_s: float | None = None
         """How long the oldest record that the log lacks has been seen at the broker; None before a look."""
         self._unread: deque[tuple[float, Mapping[int, int]]] = deque()
@@ -71,7 +72,7 @@ class TopicWatch:
         self._compare_new_record(end)
         # where the log has more than the broker, it is of a topic that was there before
         self._before = now, {one: had for one, had in ends.items() if had >= end.offsets.get(one, 0)}
-        behind = (self._behind,) if self._behind else ()
+        behind = (self.behind,) if self.behind else ()
         found = (*self._settings, *_ahead(self._topic, end, now), *behind)
         for warning in found:
             if warning.what not in {one.what for one in self.warnings}:
@@ -127,12 +128,17 @@ class TopicWatch:
         if not times:
             return
         newest = from_micros(max(times))
-        self._behind = None if newest >= asked_at - LATE_COMMIT else TwinlakeError(
+        self.behind = None if newest >= asked_at - LATE_COMMIT else TwinlakeError(
             f"Kafka's clock is behind this machine's, by the records of topic {self._topic}",
             f"the newest was appended after {format_moment(asked_at)} by this machine's clock, and has the "
             f"time {format_moment(newest)}: one of the two has jumped",
             _CLOCKS,
         )  # fmt: skip
+
+
+def aging_error(watches: Iterable[TopicWatch | None]) -> TwinlakeError | None:
+    """Of a clock by which records seem older than they are: Kafka's is behind, or this machine's is ahead."""
+    return next((one.behind for one in watches if one and one.behind), None)
 
 
 def _has(end: LogEnd, ends: Mapping[int, int]) -> bool:

@@ -63,17 +63,19 @@ class Rotation:
         """Rotates the named secrets, or all that are Twinlake's own, and what an earlier rotation left."""
         services, chosen = self.settings.services(), self._chosen(only)
         self.audit([one.name for one in chosen])
-        replace_file(self.folders.rotation, json.dumps([one.name for one in chosen]), SECRET)
+        # what was begun earlier and cannot be changed now keeps no old secret either
+        begun = dict.fromkeys([*(one.name for one in chosen), *unfinished(self.folders)])
+        replace_file(self.folders.rotation, json.dumps([*begun]), SECRET)
         began, old = time.monotonic(), {one.name: one.of(services) for one in chosen}
         new = {one.name: self.make() for one in chosen}
         self._accept(chosen, old, new)
-        answered = self._asked(chosen, old, new)
+        answered = self._asked(chosen, new)
         self._switch(chosen, old, new)
         replaced_s = time.monotonic() - began
         if any(answered.values()):
             self.say(f"services.json has the new ones; the old ones hold {self.grace_s:.0f} seconds more")
             self.sleep(self.grace_s)
-        self._drop(chosen)
+        self._drop()
         return [
             Rotated(
                 name=one.name, answered=answered[one.name], replaced_s=round(replaced_s, 1),
@@ -105,20 +107,14 @@ class Rotation:
             for one in chosen:
                 one.accept(self.settings, old[one.name], new[one.name])
 
-    def _asked(
-        self, chosen: Sequence[Secret], old: Mapping[str, str], new: Mapping[str, str]
-    ) -> dict[str, bool]:
+    def _asked(self, chosen: Sequence[Secret], new: Mapping[str, str]) -> dict[str, bool]:
         """Of each whether its server is there and has let the new one in. Where one has not, all forget the
         new ones, and nothing has changed."""
         found = {}
         for one in chosen:
             opens = _opens(one, self.settings.services(), new[one.name], wanted=True)
             if opens is False:
-                with alone(self.folders.secrets_lock):
-                    for each in chosen:
-                        with suppress(NotFoundError):
-                            each.keep_only(self.settings, old[each.name])
-                self.folders.rotation.unlink(missing_ok=True)
+                self._drop()  # by services.json: somebody may have been given another one meanwhile
                 raise TwinlakeError(
                     f"{one.name} was not rotated, nor was any other",
                     f"{one.server} does not take a new one while it runs; it may be of an older Twinlake",
@@ -139,10 +135,11 @@ class Rotation:
                 services = one.put(services, new[one.name])
             services.save(self.settings.services_file)
 
-    def _drop(self, chosen: Sequence[Secret]) -> None:
+    def _drop(self) -> None:
+        """Of all that was begun, the secret of services.json alone lets in."""
         with alone(self.folders.secrets_lock):
             services = self.settings.services()
-            for one in chosen:
+            for one in (self.known[name] for name in unfinished(self.folders)):
                 with suppress(NotFoundError):  # a user who was removed meanwhile: nothing of them lets in
                     one.keep_only(self.settings, one.of(services))
             self.folders.rotation.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from twinlake.services.part import Context
 from twinlake.services.ports import Ports
 from twinlake.services.supervise import control, record, supervisor
 from twinlake.services.supervise.process import marked
+from twinlake.services.upgrade import state as upgrade
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -255,6 +257,26 @@ def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pyte
     down.join()
     assert order == ["down", "up"]
     monkeypatch.undo()
+
+
+def test_up_that_has_waited_for_the_down_of_an_upgrade_starts_nothing_on_what_it_copies(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had looked whether there is an upgrade before one began."""
+    monkeypatch.setattr(control, "check_prerequisites", lambda *_: None)
+    refuse = partial(upgrade.refuse_start, home.folders)
+    refuse()
+
+    def end(*_: object) -> None:
+        upgrade.State(step=upgrade.Step.KEEP, began_at="2026-01-31T12:00:00Z").save(home.folders)
+
+    monkeypatch.setattr(control, "_end_all", end)
+    up = control.bring_up(home.settings, dummies.parts(), {}, print, refuse=refuse)
+    control.bring_down(home.settings, lambda name: None)
+
+    with pytest.raises(UsageError, match="was not finished"):
+        list(up)
+    assert record.wanted(home.folders) == set() and not record.load(home.folders, "supervisor").alive
 
 
 def test_up_of_another_project_is_refused_while_the_services_of_one_run(

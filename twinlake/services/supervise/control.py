@@ -76,12 +76,13 @@ def choose(
 
 def bring_up(
     settings: Settings, parts: tuple[Part, ...], environ: Mapping[str, str], say: Callable[[str], None],
-    patience_s: float | None = None,
+    patience_s: float | None = None, refuse: Callable[[], None] = lambda: None,
 ) -> Iterator[Ready]:  # fmt: skip
     """Asks for the parts and yields each service when all of it answers; UnreachableError when one fails, or
     nothing has got ready for so long (`[limits] start_seconds` unless given).
 
-    `say` is given what an operator should know of the data directory.
+    `say` is given what an operator should know of the data directory. `refuse` is asked while no other
+    command changes what runs: what it raises has started nothing.
     """
     check_prerequisites(settings, environ)
     folders = folders_of(settings)
@@ -90,6 +91,7 @@ def bring_up(
     if closed := folders.close():
         say(closed)
     with one_command(folders):
+        refuse()
         _refuse_what_runs_otherwise(settings)
         before = {part.name: record.load(folders, part.name).restarts for part in parts}
         record.want(folders, record.wanted(folders) | {part.name for part in parts})

@@ -125,7 +125,8 @@ def keep(lakes: Lakes, folders: Folders) -> Made:
     """Keeps the lake and the small files, which nobody writes to now. Done again it begins again."""
     shutil.rmtree(lakes.making, ignore_errors=True)
     shutil.rmtree(lakes.before, ignore_errors=True)  # the new version has not run: it is the lake of now
-    shutil.rmtree(_before(folders), ignore_errors=True)
+    for place in (_before(folders), _after(folders)):  # an earlier one may have been killed as it forgot them
+        shutil.rmtree(place, ignore_errors=True)
     folders.upgrade.mkdir(mode=0o700, parents=True, exist_ok=True)  # secrets are in it
     for path in sorted(_of_home(folders.home)):
         _copy(folders.home / path, _before(folders) / path)
@@ -158,6 +159,16 @@ def forget_kept(lakes: Lakes, folders: Folders) -> None:
     shutil.rmtree(lakes.making, ignore_errors=True)
     shutil.rmtree(lakes.before, ignore_errors=True)
     shutil.rmtree(_before(folders), ignore_errors=True)
+
+
+def refuse_gone(lakes: Lakes) -> None:
+    """UsageError where there is nothing to put back: what ran before would get the lake of now."""
+    if not lakes.before.is_dir():
+        raise UsageError(
+            f"{lakes.before} is gone", "it was the lake of before the upgrade; nothing was changed",
+            "put it back, or stay with this version (`twinlake upgrade` where it was not finished, else "
+            "`twinlake upgrade --done`); a backup of before can be restored into another data directory",
+        )  # fmt: skip
 
 
 def put_back(lakes: Lakes, folders: Folders) -> None:

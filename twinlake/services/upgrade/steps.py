@@ -109,6 +109,7 @@ class Upgrade:
                 "`twinlake upgrade --done` goes on with it",
             )  # fmt: skip
         if found.step is Step.UPGRADED:
+            kept.refuse_gone(self.lakes)
             self.platform.note(_back(found))
             now = kept.digests(self.folders)
             names = sorted(found.files.keys() | now.keys())
@@ -192,6 +193,8 @@ class Upgrade:
             kept.forget_kept(self.lakes, self.folders)
             return self._restart(at.at(Step.RESTART).save(self.folders))
         if at.step is not Step.RESTART:
+            if at.step is not Step.RETURN:
+                kept.refuse_gone(self.lakes)
             at = at.at(Step.RETURN).save(self.folders)
             breakpoints.at(Point.UPGRADE_RETURNING)
             self.platform.down()
