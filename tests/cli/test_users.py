@@ -161,6 +161,7 @@ def test_rights_are_given_noted_shown_and_taken_back(
     assert noted[-1][:2] == ("ben", "disable") and "disabled" in run("list").stdout
     assert run("enable", "ben").exit_code == 0 and users.admitted(file, "ben", password)
     assert run("rights", "ben", "--all").exit_code == 0 and json.loads(run("rights", "ben").stdout) == {}
+    assert "ben reads everything" in run("rights", "ben").stderr
 
 
 @pytest.mark.parametrize(

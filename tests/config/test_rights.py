@@ -10,7 +10,7 @@ import pytest
 
 from twinlake.base.errors import UsageError
 from twinlake.config import users
-from twinlake.config.rights import ALL, Rights, rights_of
+from twinlake.config.rights import ALL, Rights, rights_of, unknown
 
 SOME = Rights(
     tables=("serve.sales_*", "latest_order"),
@@ -109,3 +109,14 @@ def test_a_line_with_rights_that_mean_nothing_lets_nobody_in(tmp_path: Path, rig
 
     with pytest.raises(UsageError, match="cannot be read"):
         users.load(file)
+
+
+def test_a_name_that_stands_for_nothing_is_found() -> None:
+    classes = {"orders": {"customer": ["personal"], "amount": []}, "latest_order": {"amount": []}}
+    rights = Rights(
+        tables=("serve.Latest_*", "release_1.orders", "sales_*"), hidden=("Orders.AMOUNT", "orders.amuont"),
+        masks={"personal": "hash", "*": "null", "personl": "hash", "latest_order.customer": "last4"},
+    )  # fmt: skip
+
+    assert unknown(rights, classes) == ("sales_*", "orders.amuont", "latest_order.customer", "personl")
+    assert unknown(ALL, {"orders": {}}) == ()

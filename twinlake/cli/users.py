@@ -16,8 +16,9 @@ from twinlake.base.files import alone
 from twinlake.cli.jobs import lake_client
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config import users
-from twinlake.config.rights import ALL, MASKS, Rights, rights_of
+from twinlake.config.rights import ALL, MASKS, Rights, rights_of, unknown
 from twinlake.config.settings import Settings
+from twinlake.lake.catalog.described import classified
 from twinlake.reading.client import Waiting, ask
 from twinlake.services.folders import folders_of
 from twinlake.services.sql import USER, users_file
@@ -125,13 +126,18 @@ def rights(
     if everything and any(given):
         raise UsageError("--all was given with other options", "it lets them read everything", "give one")
     if not everything and not any(given):
-        print_json(users.known(file, name).rights.to_json())
+        found = users.known(file, name).rights
+        print_json(found.to_json())
+        if found == ALL:
+            tell(f"{name} reads everything")
         return
     _refuse_reader(name, "held to less")
     made = rights_of(*given)
     _try_conditions(settings, made)
     users.set_rights(file, name, made, lambda: _note(settings, name, "rights", rights=made.to_json()))
     tell(f"{name} reads {_reads(made)}; where they lost a right, their statements and connections end")
+    for one in unknown(made, classified(settings.lake)):
+        tell(f"{one} names no table, column or classification there is now: it protects or opens nothing yet")
 
 
 def disable(name: Name) -> None:

@@ -6,6 +6,7 @@ server holds every statement to them, see `java/twinlake/reading/Rights.java`.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -92,6 +93,24 @@ class Rights:
 
 ALL = Rights()
 """Of who reads everything."""
+
+
+def unknown(rights: Rights, classes: Mapping[str, Mapping[str, Iterable[str]]]) -> tuple[str, ...]:
+    """What `rights` name that stands for nothing among the columns of views and their classifications: a slip
+    of the pen, or a table of the future."""
+    known = {
+        f"{view}.{column}".lower(): tuple(found)
+        for view, columns in classes.items() for column, found in columns.items()
+    }  # fmt: skip
+    views = [view.lower() for view in classes]
+    given = {one for found in known.values() for one in found} | {ANY}
+    patterns = {one: one.lower().rpartition(".")[2] for one in rights.tables}
+    columns = [*rights.hidden, *(one for one in rights.masks if _COLUMN.fullmatch(one))]
+    return (
+        *(one for one, name in patterns.items() if not fnmatch.filter(views, name)),
+        *(one for one in columns if one.lower() not in known),
+        *(one for one in rights.masks if not _COLUMN.fullmatch(one) and one not in given),
+    )
 
 
 def rights_of(

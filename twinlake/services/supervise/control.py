@@ -224,7 +224,8 @@ def _wait(
                     raise _failure(folders, part, its_record)
         if pending and time.monotonic() - moved > patience_s:
             part = next(iter(pending.values()))[-1]
-            raise _failure(folders, part, record.load(folders, part.name))
+            late = f"nothing has got ready for {patience_s:.0f} seconds (`start_seconds` in `[limits]`)"
+            raise _failure(folders, part, record.load(folders, part.name), late)
         time.sleep(0.15)
 
 
@@ -235,10 +236,12 @@ def _answer(context: Context, parts: list[Part]) -> str | None:
         return None
 
 
-def _failure(folders: Folders, part: Part, its_record: Record) -> UnreachableError:
+def _failure(
+    folders: Folders, part: Part, its_record: Record, otherwise: str = "its process ended"
+) -> UnreachableError:
     said = its_record.error or {}
     lines = record.tail(folders.log(part.name), 15)
-    why = said.get("why") or its_record.note or "its process ended"
+    why = said.get("why") or its_record.note or otherwise
     return UnreachableError(
         said.get("what") or f"{part.service} does not get ready",
         "\n".join([why, *(f"  | {line}" for line in lines)]),
