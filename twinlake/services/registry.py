@@ -41,6 +41,8 @@ def _command(context: Context) -> Command:
         "apicurio.datasource.jdbc.initial-size": 2,
         "apicurio.datasource.jdbc.min-size": 2,
         "apicurio.datasource.jdbc.max-size": 10,
+        # it makes its tables with a connection that it waits for only so long, and answers 500 ever after
+        "quarkus.datasource.h2.jdbc.acquisition-timeout": "120S",
         "apicurio.storage.snapshot.location": folder,
         "java.io.tmpdir": folder,
         "java.net.preferIPv4Stack": "true",

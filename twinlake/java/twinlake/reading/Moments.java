@@ -49,7 +49,7 @@ public final class Moments {
   public static void failed(long id, String what, String why, String remedy) {
     Asked one = WAITING.get(id);
     if (one != null) {
-      one.schema.completeExceptionally(new Refused("AS OF " + one.asOf, what + (why.isEmpty() ? "" : ": " + why), remedy));
+      one.schema.completeExceptionally(Refused.toDo("AS OF " + one.asOf, what + (why.isEmpty() ? "" : ": " + why), remedy));
     }
   }
 

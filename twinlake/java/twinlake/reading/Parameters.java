@@ -34,6 +34,11 @@ public final class Parameters {
 
   /** How many `?` a statement has; none of a text whose error comes when it is run. */
   public static int count(String statement) {
+    return Math.max(0, marks(statement));
+  }
+
+  /** The same; -1 where it cannot be told. */
+  private static int marks(String statement) {
     int[] found = {0};
     try {
       Trees.walk(new BoundedParser().parsePlan(statement), Integer.MAX_VALUE, node -> {
@@ -42,7 +47,7 @@ public final class Parameters {
         }
       });
     } catch (Exception wrong) { // of the parser, which throws what Java cannot name
-      return 0;
+      return -1;
     }
     return found[0];
   }
@@ -53,6 +58,11 @@ public final class Parameters {
    */
   public static Dataset<Row> sql(SparkSession session, String statement, byte[] stream) {
     List<List<Expression>> sets = sets(stream);
+    int marks = marks(statement);
+    int given = sets.get(0).size();
+    if (marks >= 0 && marks != given) {
+      throw new Refused("a statement with " + marks + " `?`", "values for " + given + " were bound", "as many values as it has `?`");
+    }
     if ((long) statement.length() * sets.size() > BoundedParser.LONGEST) {
       throw BoundedParser.tooMuch("a text of more than " + BoundedParser.LONGEST + " characters, over all sets of values");
     }

@@ -56,9 +56,8 @@ final class ReportedError extends HiveSQLException {
     for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
       String why = String.valueOf(cause.getMessage());
       Matcher large = TOO_LARGE.matcher(why);
-      if (cause instanceof Refused) {
-        String[] parted = why.split("\\. Use ", 2);
-        return text("the query was refused", parted[0], parted.length == 2 ? "use " + parted[1] : "correct the statement");
+      if (cause instanceof Refused refused) {
+        return text("the query was refused", refused.why, refused.remedy);
       }
       if (cause instanceof OneRelease.Busy) {
         return text("the query was not started", why, "ask again in a moment");
