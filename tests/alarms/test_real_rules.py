@@ -94,10 +94,7 @@ BACKUP_FAILED = Fires(
     alert="TwinlakeBackupFailed", is_true=any_of("twinlake_backup_failed", lambda failed: failed == 1)
 )
 FIRE = (OLD, UNEQUAL, BACKUP_OLD, BACKUP_FAILED, DAMAGED, *LASTING)
-NEVER = (
-    "TwinlakeDown", "TwinlakeRestarts", "TwinlakeTopicQuiet", "TwinlakeOutputFails", "TwinlakeDisk",
-    "TwinlakeQuarantine",
-)  # fmt: skip
+NEVER = ("TwinlakeDown", "TwinlakeRestarts", "TwinlakeTopicQuiet", "TwinlakeDisk", "TwinlakeQuarantine")
 """Of these the run makes nothing happen."""
 
 

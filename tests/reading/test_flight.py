@@ -139,7 +139,8 @@ def test_a_value_is_never_read_as_sql(reader: Adbc, value: str) -> None:
 
 def test_a_wrong_number_of_values_is_refused(reader: Adbc) -> None:
     for sql, given in (("SELECT ?, ?", [1]), ("SELECT ?", [1, 2]), ("SELECT 1", [1])):
-        with pytest.raises(AdbcError, match=f"with {sql.count('?')} `[?]`.*values for {len(given)} were bound"):
+        said = f"with {sql.count('?')} `[?]`.*values for {len(given)} were bound"
+        with pytest.raises(AdbcError, match=said):
             reader("rows", sql=sql, parameters=given)
     with pytest.raises(AdbcError, match="UNBOUND_SQL_PARAMETER"):
         reader("rows", sql="SELECT ?")

@@ -45,7 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "restore", "expire", "maintain", "support", "unit", "upgrade",
     ),
 }  # fmt: skip
-"""How `twinlake --help` shows them, in this order."""
+"""How the help shows them, in this order."""
 _TITLES = {command: title for title, commands in GROUPS.items() for command in commands}
 _VALUED = ("--home", "--project")
 """Options before a command that are followed by a value."""

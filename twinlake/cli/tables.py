@@ -9,7 +9,7 @@ import typer
 
 from twinlake.cli.jobs import AS_JSON, lake_client
 from twinlake.cli.output import Words, print_json, say, show_rows, tell
-from twinlake.services.lake_status import NOTHING, versions_of
+from twinlake.services.lake_status import tables_of
 
 LATE_S = 60.0
 """A table that is further behind is shown so."""
@@ -64,19 +64,6 @@ def describe_command(
         ],
     )  # fmt: skip
     tell(f'next: twinlake query "SELECT * FROM {found["name"]} LIMIT 10"')
-
-
-def tables_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of a lake server's status, a table in each: table, version, live, state, behind_seconds and equal, the
-    last two None where they are not known. Of one that is not live any of its versions."""
-    found = dict[str, dict[str, Any]]()
-    for one in versions_of({**NOTHING, **status}):
-        newest = one["certificate"]
-        found.setdefault(one["table"], {
-            "table": one["table"], "version": one["version"], "live": one["live"], "state": one["state"],
-            "behind_seconds": one["lag_seconds"], "equal": newest["equal"] if newest else None,
-        })  # fmt: skip
-    return sorted(found.values(), key=lambda one: one["table"])
 
 
 def _row(one: Mapping[str, Any]) -> Sequence[Words]:

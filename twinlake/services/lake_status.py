@@ -34,3 +34,16 @@ def versions_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
         for version in status["versions"]
     ]  # fmt: skip
     return sorted(found, key=lambda one: (not one["live"], one["table"], one["version"]))
+
+
+def tables_of(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of a lake server's status, a table in each: table, version, live, state, behind_seconds and equal, the
+    last two None where they are not known. Of one that is not live any of its versions."""
+    found = dict[str, dict[str, Any]]()
+    for one in versions_of({**NOTHING, **status}):
+        newest = one["certificate"]
+        found.setdefault(one["table"], {
+            "table": one["table"], "version": one["version"], "live": one["live"], "state": one["state"],
+            "behind_seconds": one["lag_seconds"], "equal": newest["equal"] if newest else None,
+        })  # fmt: skip
+    return sorted(found.values(), key=lambda one: one["table"])

@@ -37,7 +37,7 @@ public final class Parameters {
     return Math.max(0, marks(statement));
   }
 
-  /** The same; -1 where it cannot be told. */
+  /** The same; -1 where it cannot be known. */
   private static int marks(String statement) {
     int[] found = {0};
     try {
