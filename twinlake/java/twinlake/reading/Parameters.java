@@ -2,7 +2,9 @@ package twinlake.reading;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -39,17 +41,17 @@ public final class Parameters {
 
   /** The same; -1 where it cannot be known. */
   private static int marks(String statement) {
-    int[] found = {0};
+    Set<Integer> found = new HashSet<>(); // LIMIT has its own twice
     try {
       Trees.walk(new BoundedParser().parsePlan(statement), Integer.MAX_VALUE, node -> {
-        if (node instanceof PosParameter) {
-          found[0]++;
+        if (node instanceof PosParameter mark) {
+          found.add(mark.pos());
         }
       });
     } catch (Exception wrong) { // of the parser, which throws what Java cannot name
       return -1;
     }
-    return found[0];
+    return found.size();
   }
 
   /**
