@@ -14,6 +14,8 @@ import pytest
 from tests.reading.conftest import ALL, PASSWORD, SqlServer
 
 REFUSED = "is refused, because"
+CLOSED = "Error validating the login|none of this name in which you may read"
+"""By the login, or within the second in which it was still known by rights that are gone."""
 SPARKS_OWN = (
     "UNRESOLVED_ROUTINE", "EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_FEATURE.SQL_SCRIPTING", "FEATURE_NOT_ENABLED",
     "MISSING_CATALOG_ABILITY.PROCEDURES", "UNSUPPORTED_FILE_SYSTEM", "FAILED_TO_CREATE_PLAN_FOR_DIRECT_QUERY",
@@ -448,7 +450,7 @@ def test_neither_door_opens_by_what_is_left_of_the_users(
         )  # fmt: skip
         assert answer.status_code == 503 and "cannot be read" in answer.json()["what"]
         assert not any(part in answer.text for line in whole.splitlines() for part in line.split(":")[2:4])
-        with pytest.raises(Exception, match="Error validating the login"):
+        with pytest.raises(Exception, match=CLOSED):
             jdbc()
     finally:
         file.write_text(whole)
