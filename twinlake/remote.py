@@ -5,7 +5,6 @@ It asks as `twinlake query` does: it reads no file of the lake, and can only rea
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -145,5 +144,4 @@ def _as_text(value: Any) -> str | None:
 
 def metadata(found: pa.Table | Batches) -> dict[str, Any]:
     """What the server says of a table that was read: its release and, where asked for, its point in time."""
-    answer: dict[str, Any] = json.loads(found.schema.metadata[wire.METADATA.encode()])
-    return answer
+    return wire.facts_of(found.schema)

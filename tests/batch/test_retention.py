@@ -307,6 +307,23 @@ def test_while_a_clock_is_known_to_be_wrong_nothing_is_deleted(lake: Lake) -> No
     assert lake.do("expire")["topics"][0]["deleted"]
 
 
+def test_a_record_of_a_time_to_come_is_as_old_as_its_arrival(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(lake, some(0, 20), some(30, 1, utc_now() + timedelta(days=36_500)), some(40, 3, utc_now()))
+
+    assert lake.do("expire")["topics"][0]["deleted"]
+    assert held(lake) == {"valid": 4}, "it has just come"
+
+    later = utc_now() + timedelta(days=31)
+    monkeypatch.setattr(lake.server, "_lake", replace(lake.server.lake, clock=lambda: later))
+    take(lake, some(50, 2, later))
+    (told,) = lake.do("expire")["topics"]
+    assert told["deleted"] and told["until"] < format_moment(later)
+    assert held(lake) == {"valid": 2}
+    assert lake.do("verify", table=SALES.name)["equal"]
+
+
 @pytest.mark.parametrize("point", [Point.BEFORE_RETENTION, Point.AFTER_RETENTION])
 def test_killed_on_either_side_of_its_commit_it_is_as_it_was_or_done(
     spark: SparkSession, tmp_path: Path, project: Path, point: Point, monkeypatch: pytest.MonkeyPatch

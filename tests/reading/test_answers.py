@@ -148,7 +148,7 @@ def test_an_arrow_answer_is_the_same_rows(door: str) -> None:
     with pa.ipc.open_stream(got.content) as stream:
         found = stream.read_all()
     assert found.column("id").to_pylist() == [*range(20_000)]
-    assert json.loads(found.schema.metadata[wire.METADATA.encode()])["truncated"] is True
+    assert wire.facts_of(found.schema)["truncated"] is True
 
 
 def test_an_answer_with_too_many_bytes_is_refused_and_nothing_of_it_stays(spark: SparkSession) -> None:

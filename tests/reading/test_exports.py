@@ -39,7 +39,8 @@ from twinlake.reading.turns import EXPORTS_AT_ONCE
 ROWS = 3_000_000
 MANY = f"""SELECT id, cast(id % 1000 AS string) AS text, cast(id / 100 AS decimal(12, 2)) AS amount,
     if(id % 3 = 0, NULL, id * 2) AS other FROM range({ROWS})"""
-TOTALS = "count(*), sum(id), sum(amount), count(other), sum(other), count(DISTINCT text)"
+TOTALS = """count(*), sum(id), sum(CAST(amount AS decimal(12, 2))), count(other), sum(other),
+    count(DISTINCT text)"""
 LARGE = "SELECT id, repeat('x', 1000) AS x FROM range(0, 100000, 1, 20)"
 """100 MB: no buffer between server and client holds it."""
 FAR = "date'+12026-01-31'"
@@ -58,11 +59,6 @@ def read(file: Path) -> pa.Table:
         return parquet.read_table(file)
     with pa.OSFile(str(file)) as opened, pa.ipc.open_file(opened) as stream:
         return stream.read_all()
-
-
-def told(schema: pa.Schema) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(schema.metadata[wire.METADATA.encode()])
-    return found
 
 
 def spooled(sql: SqlServer) -> list[Path]:
@@ -97,7 +93,7 @@ def test_a_file_has_all_rows_of_any_number(
     if ending != "csv":
         table = read(file)
         assert table["id"].to_pylist() == [*range(ROWS)], "in their order"
-        facts = told(table.schema)
+        facts = wire.facts_of(table.schema)
         assert (facts["rows"], facts["truncated"], facts["stalled"]) == (ROWS, False, [])
     until_free(sql)
 
@@ -140,9 +136,9 @@ def test_a_limit_cuts_and_says_so(sql: SqlServer, command: Callable[..., Any], t
     done = command("SELECT id FROM range(0, 1000000, 1, 4) ORDER BY id", "--limit", 70_000, "--output", file)
 
     table = read(file)
-    assert table["id"].to_pylist() == [*range(70_000)] and told(table.schema)["truncated"]
+    assert table["id"].to_pylist() == [*range(70_000)] and wire.facts_of(table.schema)["truncated"]
     assert "only the first 70,000 rows; there are more" in done.stderr
-    assert told(table.schema)["rows"] == 70_000
+    assert wire.facts_of(table.schema)["rows"] == 70_000
 
 
 def test_csv_and_arrow_go_through_a_pipe_and_parquet_does_not(command: Callable[..., Any]) -> None:

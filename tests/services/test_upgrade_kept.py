@@ -118,6 +118,24 @@ def test_what_is_let_go_half_is_nothing_to_go_back_to(
     assert kept.kept_lakes(world.lakes) == [] and world.step is None and world.lake == lake
 
 
+def test_what_cannot_be_deleted_is_said_and_deleted_when_asked_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.upgrade.forward()
+
+    def refuse(place: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", str(place / "a"))
+
+    with monkeypatch.context() as refusing, pytest.raises(TwinlakeError) as said:
+        refusing.setattr(shutil, "rmtree", refuse)
+        world.upgrade.let_go()
+
+    assert "Operation not permitted" in said.value.why and "--done` again" in said.value.remedy
+    assert kept.kept_lakes(world.lakes) == [world.lakes.going]
+    world.upgrade.let_go()
+    assert kept.kept_lakes(world.lakes) == [] and world.step is None
+
+
 def test_a_link_to_the_lake_frees_nothing(world: World) -> None:
     kept.keep(world.lakes, world.folders)
     with_link = kept.freed_bytes([world.lakes.before])

@@ -149,11 +149,12 @@ def expired(lake: OpenLake, log: Log) -> Expired:
     retention = log.topic.contract.retention
     assert retention is not None
     words, start = format_duration(retention), log.start
-    batch = last_expired(log, _before(lake, log, retention))
+    came = _came(lake.clock())
+    batch = last_expired(log, _before(lake, log, retention), came)
     if batch <= (start.batch if start else 0):
         return Expired(topic=log.topic.name, retention=words)
     gone = log.all(0, batch).where(f"verdict = '{VALID}'")
-    (found,) = gone.selectExpr("count(*) AS records", "unix_micros(max(timestamp)) AS until").collect()
+    (found,) = gone.selectExpr("count(*) AS records", f"unix_micros(max({came})) AS until").collect()
     if not found["records"]:
         return Expired(topic=log.topic.name, retention=words)
     whole = (file for file in log.appender.files().values() if (file.greatest("batch") or batch + 1) <= batch)
@@ -181,12 +182,18 @@ def _before(lake: OpenLake, log: Log, retention: timedelta) -> datetime:
     return min(before, from_micros(appended) - within)
 
 
-def last_expired(log: Log, before: datetime) -> int:
-    """The last batch up to which every record came before that moment, by Kafka's time; copies that replays
-    have appended are as old as their originals, and do not count."""
-    end = log.end()
+def _came(now: datetime) -> str:
+    """When a record came, as SQL: its time in Kafka, or where that is to come when it was ingested; NULL
+    where nobody knows. Else one record whose producer's clock was wrong would keep all that came later."""
+    return f"if(timestamp > {moment_sql(micros(now - EPOCH))}, ingested_at, timestamp)"
+
+
+def last_expired(log: Log, before: datetime, came: str) -> int:
+    """The last batch up to which every record came before that moment; copies that replays have appended are
+    as old as their originals, and do not count."""
+    end, moment = log.end(), moment_sql(micros(before - EPOCH))
     young = log.all(0, end).where(
-        f"timestamp >= {moment_sql(micros(before - EPOCH))} AND NOT coalesce(replay, false)"
+        f"timestamp >= {moment} AND coalesce({came} >= {moment}, true) AND NOT coalesce(replay, false)"
     )
     (found,) = young.selectExpr("min(batch) AS first").collect()
     return end if found["first"] is None else int(found["first"]) - 1
@@ -238,7 +245,7 @@ def _delete(lake: OpenLake, log: Log, found: Expired, run: Run) -> Expired:
         kept.append(_keep(feed, found.batch, folder))
     run.check_cancelled()
     removed = [path for path, file in log.appender.files().items() if _may_hold(file, found.batch)]
-    rows, until = _written(log, removed, found.batch)
+    rows, until = _written(log, removed, found.batch, _came(lake.clock()))
     staying = _staying(log, removed, found.batch, lake.staging(run.id) / "staying")
     added = log.appender.adopt(staying)
     left = sum(LiveFile(bytes=one["size"], stats=one["stats"]).records or 0 for one in added)
@@ -298,11 +305,11 @@ def _may_hold(file: LiveFile, batch: int) -> bool:
     return first is None or first <= batch
 
 
-def _written(log: Log, files: Iterable[str], batch: int) -> tuple[int, int]:
-    """How many rows these files have, and the latest Kafka time of the valid ones that go."""
+def _written(log: Log, files: Iterable[str], batch: int, came: str) -> tuple[int, int]:
+    """How many rows these files have, and when the last of the valid ones came that go."""
     goes = f"batch <= {batch} AND verdict = '{VALID}'"
     (found,) = _rows(log, files).selectExpr(
-        "count(*) AS rows", f"unix_micros(max(if({goes}, timestamp, NULL))) AS until"
+        "count(*) AS rows", f"unix_micros(max(if({goes}, {came}, NULL))) AS until"
     ).collect()  # fmt: skip
     return found["rows"], found["until"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,7 +63,7 @@ def as_arrow(services: Services, asked: Asked, file: IO[bytes]) -> None:
     def take(stream: pa.RecordBatchReader) -> None:
         import pyarrow as pa
 
-        _refuse_more(_facts(stream)["truncated"], MOST_ROWS)
+        _refuse_more(wire.facts_of(stream.schema)["truncated"], MOST_ROWS)
         _begin(file)
         with pa.ipc.new_file(file, stream.schema) as writer:
             for batch in stream:
@@ -78,7 +77,7 @@ def as_parquet(services: Services, asked: Asked, file: IO[bytes]) -> None:
     def take(stream: pa.RecordBatchReader) -> None:
         from pyarrow.parquet import ParquetWriter
 
-        _refuse_more(_facts(stream)["truncated"], MOST_ROWS)
+        _refuse_more(wire.facts_of(stream.schema)["truncated"], MOST_ROWS)
         _begin(file)
         with ParquetWriter(file, stream.schema) as writer:
             for group in _groups(stream):
@@ -134,11 +133,6 @@ def _begin(file: IO[bytes]) -> None:
     """It may hold what came of an answer that broke off, and was asked for again."""
     file.seek(0)
     file.truncate()
-
-
-def _facts(stream: pa.RecordBatchReader) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stream.schema.metadata[wire.METADATA.encode()])
-    return found
 
 
 def _groups(stream: pa.RecordBatchReader) -> Iterator[pa.Table]:

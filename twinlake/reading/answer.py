@@ -68,8 +68,8 @@ class Answer:
 
     def table(self) -> pa.Table:
         """The rows, and what is known of them as `wire.METADATA` says."""
-        facts = {wire.METADATA: json.dumps(self.facts)}
-        return self.found.slice(0, self.limit).replace_schema_metadata(facts)
+        shown = self.found.slice(0, self.limit)
+        return shown.replace_schema_metadata(wire.described(shown.schema, self.facts).metadata)
 
     def close(self) -> None:
         if self._release:
@@ -85,9 +85,8 @@ def arrow_stream(
     """A stream in pieces, with the facts in the metadata of its schema."""
     import pyarrow as pa
 
-    described = schema.with_metadata({wire.METADATA: json.dumps(facts)})
     sink = _Pieces()
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), described) as stream:
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), wire.described(schema, facts)) as stream:
         yield from sink.taken()
         for piece in pieces(batches):
             stream.write_batch(piece)

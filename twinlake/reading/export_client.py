@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import httpx
 
@@ -34,7 +33,7 @@ class Batches:
         self._body = file_of(answer, None, wire.EXPORT_SLOW_S)
         self._stream = opened.enter_context(pa.ipc.open_stream(pa.PythonFile(self._body, "r")))
         self.schema: pa.Schema = self._stream.schema
-        self.facts: dict[str, Any] = json.loads(self.schema.metadata[wire.METADATA.encode()])
+        self.facts = wire.facts_of(self.schema)
 
     def keep(self, opened: ExitStack) -> None:
         """What is to be closed with it."""

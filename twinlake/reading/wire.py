@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HEADER = "x-twinlake-query"
 """Every request has it: a page of somebody else's that a browser shows cannot send it."""
@@ -18,6 +23,17 @@ EXPORT_SLOW_S = 300.0
 """The same for an answer of /export: it waits in files, for one who works on each batch."""
 Key = Mapping[str, str | None]
 """By column its value, None for NULL."""
+
+
+def described(schema: pa.Schema, facts: Mapping[str, Any]) -> pa.Schema:
+    """The schema with what is known of the rows."""
+    return schema.with_metadata({METADATA: json.dumps(facts)})
+
+
+def facts_of(schema: pa.Schema) -> dict[str, Any]:
+    """What `described` has put there."""
+    facts: dict[str, Any] = json.loads(schema.metadata[METADATA.encode()])
+    return facts
 
 
 def key_of(given: Iterable[str]) -> dict[str, str | None]:

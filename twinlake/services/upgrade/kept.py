@@ -148,6 +148,7 @@ def keep(lakes: Lakes, folders: Folders) -> Made:
             copied, bytes_ = copied + 1, bytes_ + target.lstat().st_size
     for folder, mode in reversed(modes):
         folder.chmod(mode)
+    os.sync()  # else the name could outlive a power failure, and not all that it names
     breakpoints.at(Point.UPGRADE_KEEPING)
     lakes.making.rename(lakes.before)
     breakpoints.at(Point.UPGRADE_KEPT)
@@ -190,9 +191,11 @@ def put_back(lakes: Lakes, folders: Folders) -> None:
             _replace(after / path, folders.home / path)
         if not (before / path).exists():
             (folders.home / path).unlink()
+    os.sync()
     for path, is_folder in _tree(before):
         if not is_folder:
             _replace(folders.home / path, before / path)
+    os.sync()
 
 
 def digests(folders: Folders) -> dict[str, str]:
@@ -225,13 +228,25 @@ def kept_lakes(lakes: Lakes) -> list[Path]:
 
 
 def let_go(lakes: Lakes) -> None:
-    """Deletes all of them; each is renamed first, so that half of one is nothing to go back to."""
+    """Deletes all of them; each is renamed first, so that half of one is nothing to go back to. TwinlakeError
+    where something stays."""
+    _delete(lakes.going)
     for place in (lakes.before, lakes.after, lakes.making):
-        shutil.rmtree(lakes.going, ignore_errors=True)
         if place.exists():
             place.rename(lakes.going)
             breakpoints.at(Point.UPGRADE_GOING)
-    shutil.rmtree(lakes.going, ignore_errors=True)
+            _delete(lakes.going)
+
+
+def _delete(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise TwinlakeError(
+            f"{folder} cannot be deleted whole", f"{error.filename or folder}: {error.strerror or error}",
+            "see that this user may delete it, then `twinlake upgrade --done` again",
+        ) from error  # fmt: skip
 
 
 def _kept_already(place: Path) -> UsageError:

@@ -21,10 +21,10 @@ import org.apache.hive.service.auth.PasswdAuthenticationProvider;
  *
  * <p>It has a line for each user, {@code user:iterations:salt:hash:role}, salt and hash in hexadecimal; while a password
  * is rotated, {@code iterations:salt:hash} of the one of before stands before the role, too, and either fits. Behind the
- * role may stand {@code :disabled}, of who is not let in, and rights as JSON. A line {@code :mask:key} is no user's. The hash is
- * PBKDF2 with HMAC-SHA-256 (RFC 8018). The password itself is nowhere in this process. `twinlake/config/users.py` writes
- * and reads the same. Of an unknown user the last line is computed, so that it takes as long. Where any line has another
- * form, nobody gets in by what is left of the file.
+ * role may stand {@code :disabled}, of who is not let in, and rights as JSON. The first line may be {@code :mask:key},
+ * which is no user's. The hash is PBKDF2 with HMAC-SHA-256 (RFC 8018). The password itself is nowhere in this process.
+ * `twinlake/config/users.py` writes and reads the same. Of an unknown user the last line is computed, so that it takes
+ * as long. Where any line has another form, nobody gets in by what is left of the file.
  */
 public final class Passwords implements PasswdAuthenticationProvider {
   private static final Pattern LINE = Pattern.compile(
@@ -43,10 +43,9 @@ public final class Passwords implements PasswdAuthenticationProvider {
     try {
       String[] line = {};
       Set<String> names = new HashSet<>();
-      for (String one : Files.readString(FILE, StandardCharsets.UTF_8).strip().split("\n")) {
-        if (MASK.matcher(one).matches()) {
-          continue;
-        }
+      String[] lines = Files.readString(FILE, StandardCharsets.UTF_8).strip().split("\n");
+      for (int number = MASK.matcher(lines[0]).matches() ? 1 : 0; number < lines.length; number++) {
+        String one = lines[number];
         Matcher found = LINE.matcher(one);
         String[] parts = found.matches() ? found.group(1).split(":") : new String[] {""};
         if (!names.add(parts[0]) || parts.length == 1) {
