@@ -123,6 +123,31 @@ def test_no_statement_and_a_refused_one_are_usage_errors(door: Door) -> None:
     assert isinstance(refused.exception, UsageError) and "it writes" in str(refused.exception)
 
 
+def test_a_statement_comes_from_a_file_or_from_stdin(door: Door, tmp_path: Path) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("SELECT 'ä'\nFROM range(1)\n")
+
+    assert query("-f", str(file), "--format", "table").stderr.splitlines() == ["2 rows, release 7"]
+    CliRunner().invoke(build_app(), ["query", "--file", "-"], input="SELECT 2")
+    assert [one["sql"] for one in door.asked] == ["SELECT 'ä'\nFROM range(1)\n", "SELECT 2"]
+
+
+def test_which_statement_it_is_has_to_be_clear(door: Door, tmp_path: Path) -> None:
+    (tmp_path / "empty.sql").write_text(" \n")
+    (tmp_path / "latin.sql").write_bytes("SELECT 'ä'".encode("latin-1"))
+    for wrong, why in {
+        (): "neither text nor --file is given",
+        ("SELECT 1", "-f", "a.sql"): "both a text and --file are given",
+        ("-f", str(tmp_path / "none.sql")): "No such file or directory",
+        ("-f", str(tmp_path)): "Is a directory",
+        ("-f", str(tmp_path / "latin.sql")): "can't decode byte",
+        ("-f", str(tmp_path / "empty.sql")): "the text is empty",
+    }.items():
+        done = query(*wrong)
+        assert isinstance(done.exception, UsageError) and why in done.exception.why, wrong
+    assert door.asked == []
+
+
 def test_a_door_that_is_shut_says_how_to_open_it(home: Path) -> None:
     Services().save(Settings(home=home).services_file)
 

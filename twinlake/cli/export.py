@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
     from twinlake.reading.export_client import Batches
 
-NAMES = ("parquet", "arrow", "csv")
+NAMES = ("parquet", "arrow", "csv", "tsv", "json", "ndjson")
+TABLE = "table"
+"""As a person reads it: no format of a file."""
 
 
 def format_of(given: str | None, output: Path | None) -> str | None:
-    """The name of the format, that is given or that the file ends with; None where neither is there."""
+    """The name of the format, that is given or that the file ends with; None where neither is there, and for
+    a table."""
     if given is not None:
         name = given.lower()
+        if name == TABLE and output is None:
+            return None
     elif output is None:
         return None
     else:
@@ -34,7 +39,8 @@ def format_of(given: str | None, output: Path | None) -> str | None:
     if name in NAMES:
         return name
     which = f"{given!r} is none of them" if given is not None else f"{output} does not end like one of them"
-    raise UsageError("there is no such format", which, f"give --format {', '.join(NAMES)}")
+    known = f"{', '.join(NAMES)}" + ("" if output else f", {TABLE}")
+    raise UsageError("there is no such format", which, f"give --format {known}")
 
 
 def export(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from twinlake.base.errors import UsageError
-from twinlake.cli.export import export, format_of
+from twinlake.cli.export import NAMES, TABLE, export, format_of
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Services
@@ -39,8 +40,11 @@ def register(app: typer.Typer) -> None:
 
 def query_command(
     sql: Annotated[
-        str, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
-    ],
+        str | None, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="read the statement from this file, - for stdin")
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -53,8 +57,8 @@ def query_command(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="parquet|arrow|csv",
-            help="write all rows, however many, to --output, or to a pipe",
+            "--format", metavar="|".join((TABLE, *NAMES)),
+            help="write all rows, however many, to --output, or to a pipe; a table is what one sees without",
         ),
     ] = None,
     output: Annotated[
@@ -63,8 +67,7 @@ def query_command(
     force: Annotated[bool, typer.Option("--force", help="replace the file if it is there")] = False,
 ) -> None:  # fmt: skip
     """Run a query on the views of the live release, or on tables as they were."""
-    if not sql.strip():
-        raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
+    sql = _statement(sql, file)
     name = format_of(form, output)
     if as_json and name is not None:
         raise UsageError("two forms are asked for", f"--json and {name}", "leave out one of them")
@@ -82,6 +85,27 @@ def query_command(
         found = ask(services, sql, limit, as_of, waiting)
         show(found)
     _tell(found, limit)
+
+
+def _statement(given: str | None, file: Path | None) -> str:
+    """What is to be asked: that on the command line, or that of the file."""
+    if (given is None) == (file is None):
+        why = "neither text nor --file is given" if given is None else "both a text and --file are given"
+        raise UsageError("which statement to run is not clear", why, 'give one, like "SHOW VIEWS IN serve"')
+    text = given if file is None else _text_of(file)
+    if text is None or not text.strip():
+        raise UsageError("there is no statement", "the text is empty", 'give one, like "SHOW VIEWS IN serve"')
+    return text
+
+
+def _text_of(file: Path) -> str:
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{file} cannot be read", why, "name a file with one statement") from error
 
 
 def _tell(found: dict[str, Any], limit: int | None) -> None:

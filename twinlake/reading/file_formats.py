@@ -1,7 +1,7 @@
-"""File formats: batches of rows as Parquet, Arrow or CSV, in bounded memory, with what is known of them.
+"""File formats: batches of rows as Parquet, Arrow or text, in bounded memory, with what is known of them.
 
 Parquet and Arrow keep every type, and have what the SQL server says of the rows in their schema's metadata
-under `wire.METADATA`. CSV is text: see `as_text`.
+under `wire.METADATA`. CSV and TSV are text: see `as_text`; JSON has the values of `twinlake query --json`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.reading import json_rows
@@ -72,21 +72,57 @@ def pipe_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[by
 
 def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
     """RFC 4180 with names in the first line; texts are in quotes, NULL is nothing at all."""
+    _write_separated(schema, batches, file, ",")
+
+
+def write_tsv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """The same with tabs instead of commas."""
+    _write_separated(schema, batches, file, "\t")
+
+
+def _write_separated(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes], delimiter: str
+) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
     texts = pa.schema([(field.name, _text_type(field)) for field in schema])
-    writer = csv.CSVWriter(file, texts, write_options=csv.WriteOptions(delimiter=","))
+    writer = csv.CSVWriter(file, texts, write_options=csv.WriteOptions(delimiter=delimiter))
     for batch in batches:
         columns = [as_text(column, field) for column, field in zip(batch.columns, schema, strict=True)]
         writer.write_batch(pa.record_batch(columns, schema=texts))
     writer.close()
 
 
+def write_ndjson(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """A line with an object for each row."""
+    for row in _objects(schema, batches):
+        file.write(row + b"\n")
+
+
+def write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    """A list of objects, one in a line."""
+    before = b"[\n"
+    for row in _objects(schema, batches):
+        file.write(before + row)
+        before = b",\n"
+    file.write(b"[]\n" if before.startswith(b"[") else b"\n]\n")
+
+
+def _objects(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    for batch in batches:
+        columns = [_of_json(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        for row in zip(*columns, strict=True):
+            yield json.dumps(dict(zip(schema.names, row, strict=True)), ensure_ascii=False).encode()
+
+
 FORMATS = {
     "parquet": Format(write=write_parquet, pipe=None),
     "arrow": Format(write=write_arrow, pipe=pipe_arrow),
     "csv": Format(write=write_csv, pipe=write_csv, is_text=True),
+    "tsv": Format(write=write_tsv, pipe=write_tsv, is_text=True),
+    "json": Format(write=write_json, pipe=write_json, is_text=True),
+    "ndjson": Format(write=write_ndjson, pipe=write_ndjson, is_text=True),
 }
 
 
@@ -160,14 +196,18 @@ def as_text(column: pa.Array, field: pa.Field) -> pa.Array:
 
     if not _is_json(field.type):
         return column
+    found = (
+        one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+        for one in _of_json(column, field)
+    )  # fmt: skip
+    return pa.array(found, pa.string())
+
+
+def _of_json(column: pa.Array, field: pa.Field) -> list[Any]:
     try:
-        values = json_rows.json_values(column, field)
+        return json_rows.json_values(column, field)
     except ImportError as error:  # variants, and keys that are structs
         raise UsageError(
             "the rows were not written", f"{field.name} is text only where Spark is installed ({error})",
             "select it as text: to_json(...); or take Parquet or Arrow",
         ) from error  # fmt: skip
-    found = (
-        one if one is None or isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values
-    )
-    return pa.array(found, pa.string())
