@@ -40,7 +40,8 @@ def register(app: typer.Typer) -> None:
 
 def query_command(
     sql: Annotated[
-        str | None, typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5")
+        str | None,
+        typer.Argument(help="one statement that reads, such as SELECT * FROM serve.orders LIMIT 5"),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="read the statement from this file, - for stdin")
