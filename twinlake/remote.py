@@ -68,6 +68,10 @@ def read(
         if as_of is not None or where is not None:
             remedy = "leave them out, or give `where` without `key`"
             raise UsageError(f"{table} was not read", "`key` goes with neither `as_of` nor `where`", remedy)
+        if not isinstance(key, Mapping):
+            raise UsageError(
+                f"{table} was not read", f"`key` is {key!r}", 'give a dict, like key={"region": "north"}'
+            )
         given = {name: _as_text(value) for name, value in key.items()}
         rows = client.look_up_arrow(services, table, given, until, waiting)
         rows = rows if columns is None else rows.select(_named(columns))

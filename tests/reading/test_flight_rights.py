@@ -58,7 +58,9 @@ def test_every_statement_finds_what_it_finds_over_http(
         answer = rita.asks(statement)
         if answer.is_success:
             found = table(reader("arrow", sql=statement, user=NAME))
-            over_http = rita.gets("POST", "/query", {"sql": statement, "limit": 10_000}, Accept=wire.ARROW)
+            over_http = rita.gets(
+                "POST", "/query", {"sql": statement, "limit": 10_000}, headers={"Accept": wire.ARROW}
+            )
             expected = pa.ipc.open_stream(over_http.content).read_all()
             assert found.equals(expected), statement
             assert found.num_rows == len(answer.json()["rows"]) > 0

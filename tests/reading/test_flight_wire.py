@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ from twinlake.reading.flight.login import token
 from twinlake.reading.flight.service import OF_ONE_USER, READ_S
 
 __all__ = ["rita"]  # a fixture
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 
 class Wire:
@@ -150,6 +155,16 @@ def test_a_client_that_takes_nothing_is_cut_off(sql: SqlServer, grpc_wire: Wire)
             """What was on its way."""
     assert ended.value.code() == grpc.StatusCode.ABORTED and "too slowly" in ended.value.details()
     assert time.monotonic() - begun < 2 * wire.SLOW_S
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("said", "until_s"), [(b"", 20), (PREFACE, 20), (PREFACE + SETTINGS, 80)])
+def test_a_client_that_says_or_asks_nothing_is_cut_off(sql: SqlServer, said: bytes, until_s: float) -> None:
+    with socket.create_connection(("127.0.0.1", sql.flight_port), timeout=until_s) as client:
+        client.sendall(said)
+        began = time.monotonic()
+        while client.recv(1 << 16):
+            assert time.monotonic() - began < until_s
 
 
 def test_one_user_s_calls_leave_room_for_others(sql: SqlServer, grpc_wire: Wire) -> None:

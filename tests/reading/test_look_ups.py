@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import threading
@@ -37,6 +38,7 @@ from twinlake.kinds.windows import Hopping
 from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
 from twinlake.lake.catalog.version import Version
 from twinlake.reading.client import Until, look_up
+from twinlake.reading.look_up_route import OF_ONE_USER
 from twinlake.speed.advance import Standing, advance, close
 
 pytestmark = pytest.mark.faults
@@ -269,6 +271,30 @@ def test_who_waits_for_a_position_waits_no_longer_than_was_said(server: SqlServe
     assert get(server, "latest_order", "customer=c1", min_position="payments=1").status_code == 400
     assert get(server, "latest_order", "customer=c1", min_position="soon").status_code == 400
     assert get(server, "latest_order", "customer=c1", wait_seconds=61).status_code == 400
+    unknown = get(server, "latest_order", "customer=c1", as_of="release:1", limit="1")
+    assert unknown.status_code == 400 and "no parameter as_of, limit" in unknown.json()["why"]
+
+
+def test_so_many_may_wait_for_a_position(server: SqlServer) -> None:
+    """Those of one user leave room for others, who are answered meanwhile."""
+    url = f"{server.url}/tables/latest_order/rows"
+    params = {"key": "customer=c1", "min_position": "orders=1000000", "wait_seconds": "8"}
+
+    async def ask() -> list[int]:
+        async with httpx.AsyncClient(
+            auth=("analyst", PASSWORD), timeout=60, trust_env=False, limits=httpx.Limits(max_connections=None)
+        ) as client:
+            many = [client.get(url, params=params) for _ in range(OF_ONE_USER + 5)]
+            return [one.status_code for one in await asyncio.gather(*many)]
+
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(asyncio.run, ask())
+        time.sleep(2)
+        began = time.monotonic()
+        assert get(server, "latest_order", "customer=c1", user="ben").is_success
+        took = time.monotonic() - began
+    assert sorted(waiting.result()) == [503] * 5 + [504] * OF_ONE_USER
+    assert took < 4
 
 
 def test_clients_at_once_get_their_own_rows(server: SqlServer) -> None:

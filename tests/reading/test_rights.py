@@ -25,6 +25,8 @@ from twinlake.config import users
 from twinlake.config.rights import ALL as ALL_OF_IT
 from twinlake.config.rights import Rights
 from twinlake.lake.catalog import described
+from twinlake.lake.catalog.release_log import live
+from twinlake.reading.watermarks import watermark_name
 
 NAME = "rita"
 PUBLIC = {
@@ -51,10 +53,11 @@ class Person:
     def asks(self, sql: str, **more: Any) -> httpx.Response:
         return self.gets("POST", "/query", {"sql": sql, "limit": 10_000, **more})
 
-    def gets(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
+    def gets(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        headers = {"X-Twinlake-Query": "1", **more.pop("headers", {})}
         return httpx.request(
             method, self._sql.url + path, json=body, timeout=120, trust_env=False, auth=(NAME, PASSWORD),
-            headers={"X-Twinlake-Query": "1", **headers},
+            headers=headers, **more,
         )  # fmt: skip
 
     def rows(self, sql: str, **more: Any) -> list[dict[str, Any]]:
@@ -276,6 +279,78 @@ def test_a_hidden_column_is_not_there(rita: Person) -> None:
     assert "may not see" in rita.is_refused("DESCRIBE latest_order customer")
     assert "may not see" in rita.is_refused("SHOW CREATE TABLE latest_order")
     assert "may not see" in rita.is_refused("DESCRIBE EXTENDED latest_order AS JSON")
+    for command in (
+        "DESCRIBE {}", "DESCRIBE EXTENDED {}", "DESCRIBE EXTENDED {} AS JSON", "SHOW COLUMNS IN {}",
+        "SHOW CREATE TABLE {}", "SHOW TBLPROPERTIES {}", "DESCRIBE {} region",
+    ):  # fmt: skip
+        turned = command.format("IDENTIFIER('latest_' || 'order')")
+        assert "may not see all of it" in rita.is_refused(turned), turned
+        assert "may not see all of it" in rita.is_refused(f"EXECUTE IMMEDIATE \"{turned}\""), turned
+
+
+def test_what_only_views_read_is_not_masked_for_them(
+    rita: Person, sql: SqlServer, released: Released
+) -> None:
+    release = live(released.lake)
+    assert release is not None
+    watermark = watermark_name("sales_per_region", release.tables["sales_per_region"], "orders")
+    rita.may(masks={"personal": "null"})
+    asked = "SELECT * FROM sales_per_region ORDER BY ALL"
+
+    assert rita.rows(asked) == sql.rows(asked)
+    assert None not in {row["final"] for row in rita.rows(asked)}
+    assert "read as it is" in rita.is_refused(f"SELECT * FROM meta.{watermark}")
+
+
+def test_who_was_let_in_with_more_rights_has_those_of_now(rita: Person) -> None:
+    """The rights change while the body of the request is on its way."""
+    rita.may()
+    asked = {"table": "latest_order", "key": {"customer": "c1"}}
+    assert rita.gets("POST", "/explain", asked).is_success
+
+    def body() -> Iterator[bytes]:
+        text = json.dumps(asked).encode()
+        yield text[:5]
+        time.sleep(1)
+        rita.may(masks={"latest_order.customer": "null"})
+        yield text[5:]
+
+    late = rita.gets("POST", "/explain", content=body(), headers={"Content-Type": "application/json"})
+
+    assert late.status_code == 400 and "rights hold back" in late.text
+    rita.may(tables=("serve.sales_*",))
+    there, none = (
+        rita.gets("POST", "/explain", {**asked, "table": table}).text
+        for table in ("latest_order", "latest_ordex")
+    )
+    assert there == none.replace("latest_ordex", "latest_order")
+    assert "amount" not in there and "sales" not in there
+    rita.may(masks={"sales_per_region.before": "null"})
+    assert "rights hold back" in rita.gets(
+        "POST", "/explain", {"table": "sales_per_region", "key": {}, "as_of": "release:1"}
+    ).text
+
+
+def test_connections_end_with_the_password_that_opened_them(
+    rita: Person, sql: SqlServer, jdbc: Callable[..., Any]
+) -> None:
+    rita.may(masks={"personal": "hash"})
+    mine, other = jdbc(NAME), jdbc("ben")
+    over_jdbc(mine, "SELECT 1")
+
+    users.new_password(sql.scratch / "password", NAME)
+
+    def is_ended() -> bool | None:
+        try:
+            over_jdbc(mine, "SELECT 1")
+        except Exception as error:
+            assert "session" in str(error).lower() or "password of rita has changed" in str(error)
+            return True
+        return None
+
+    wait_for("the connection to end", is_ended, 30)
+    assert over_jdbc(other, "SELECT 1") == [["1"]]
+    other.close()
 
 
 def test_what_shows_rows_of_others_beside_statements_is_refused(rita: Person) -> None:

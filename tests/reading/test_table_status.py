@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.reading.conftest import Released, SqlServer
+from tests.reading.test_rights import NAME, Person
 from twinlake.base.errors import StalledVersionError
 from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
+from twinlake.config import users
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.release_log import live
 from twinlake.lake.catalog.stalled import Publisher, TableState, published, table_states
 from twinlake.lake.catalog.version import Health
+from twinlake.reading.reports import WITHHELD
 
 WATERMARK = 1_700_012_000_000_000
 STALLED = StalledVersionError("the version is stalled", "its logic fails", "correct it").to_json()
@@ -38,7 +44,14 @@ def certificate(table: str, version: str) -> Certificate:
     )  # fmt: skip
 
 
-def test_any_tool_can_select_how_tables_stand(sql: SqlServer, released: Released) -> None:
+@pytest.fixture
+def rita(sql: SqlServer) -> Iterator[Person]:
+    yield Person(sql)
+    users.remove(sql.scratch / "password", NAME)
+
+
+def test_any_tool_can_select_how_tables_stand(sql: SqlServer, released: Released, rita: Person) -> None:
+    rita.may(masks={"personal": "hash"})
     release = live(released.lake)
     assert release is not None
     tables = release.tables
@@ -59,9 +72,12 @@ def test_any_tool_can_select_how_tables_stand(sql: SqlServer, released: Released
         latest, sales = wait_for(
             "the report", lambda: found if len(found := sql.rows(asked)) == 2 else None, 30
         )
+        (told,) = rita.asks("SELECT customer FROM latest_order LIMIT 1").json()["stalled"]
     finally:
         publisher.stop()
 
+    assert (told["table"], told["why"]) == ("latest_order", WITHHELD)
+    assert [one["stalled_because"] for one in rita.rows(asked)] == [WITHHELD, None]
     assert sales | {"reported_at": None} == {
         "table_schema": "serve", "table_name": "sales_per_region", "version": tables["sales_per_region"],
         "release": release.number, "data_time": "2023-11-15T01:33:20Z", "position": '{"orders": 1}',

@@ -70,17 +70,18 @@ class Folder:
 
     def position(self) -> Position | None:
         """What its newest commit says; None where there is no table, or where somebody else has written to it
-        since, so that nobody knows what its rows are."""
+        since, or while that commit was computed, so that nobody knows what its rows are."""
         newest = delta.newest_version(self.path)
         if newest < 0:
             return None
         found = delta.newest_commit(self.path, lambda metadata: metadata.get("kind") == "published")
         if found is None:
             return None
-        later = (delta.commit(self.path, version) for version in range(found.version + 1, newest + 1))
-        if any(one is None or one.changes_data for one in later):
-            return None
-        return Position.from_json(found.metadata)
+        made = Position.from_json(found.metadata)
+        after = found.version - 1 if made is None or made.after is None else made.after
+        others = {*range(after + 1, newest + 1)} - {found.version}
+        commits = (delta.commit(self.path, version) for version in sorted(others))
+        return None if any(one is None or one.changes_data for one in commits) else made
 
     def begin(
         self, columns: StructType, keys: Sequence[str], files: Sequence[Location], at: Position

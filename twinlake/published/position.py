@@ -15,7 +15,9 @@ APP = "twinlake"
 @dataclass(frozen=True, kw_only=True)
 class Position:
     """The rows are what the version showed at this pin, in this release. `starts` says by topic which
-    retention of its log had been the last one, `way` how the changes were found, `changed` how many rows."""
+    retention of its log had been the last one, `way` how the changes were found, `changed` how many rows,
+    `after` the folder's version that they were computed for, -1 for none (None where
+    an earlier Twinlake has committed)."""
 
     lake: str
     table: str
@@ -27,6 +29,7 @@ class Position:
     way: str
     changed: int
     published_at: str
+    after: int | None = None
 
     def pinned(self, find: Find) -> Pin | None:
         """The pin, None where one of its versions is no longer living."""

@@ -41,6 +41,7 @@ REST, LONGEST_REST_S = 3.0, 30.0
 as the first after a start does, is not followed by a long time without any."""
 WHOLE_EVERY_S = 30.0
 """A table whose every key is compared is compared so often at most, and a tenth of the time."""
+_UNSEEN = -2
 FILE_BYTES = 16 << 20
 """So large a data file becomes before it is divided: a changed row costs the writing of its file."""
 
@@ -54,9 +55,8 @@ class Publisher(TableWorker):
         self._lake_id = lake_id
         self._at: Position | None = None
         self._is_known = False  # that `_at` is what the folder says, and of this lake
-        self._committed = -1
+        self._committed = _UNSEEN
         """The folder's version that `_at` is of: somebody else may write there, or delete it."""
-        self._is_meddled = False  # somebody else has written to it while the last commit was computed
         self._newest: dict[str, int] = {}
         self._files = self._bytes = 0
         self._rest_until = 0.0  # on the monotonic clock
@@ -152,12 +152,12 @@ class Publisher(TableWorker):
                 lake=self._lake_id, table=self.table, release=release, version=version.name,
                 position=dict(pin.position), pin=pin_json(pin), starts=starts, way=rewrite.way,
                 changed=came if rewrite.changed is None else rewrite.changed,
-                published_at=format_moment(self._lake.clock()),
+                published_at=format_moment(self._lake.clock()), after=self._committed,
             )  # fmt: skip
             committed = self._commit(opened, columns, files, rewrite, at)
-            self._is_meddled = committed != self._committed + 1
         self._drop_staged()
-        self._at, self._is_known, self._committed = at, True, committed
+        is_next = committed == self._committed + 1  # else somebody else has written meanwhile
+        self._at, self._is_known, self._committed = at, is_next, committed if is_next else _UNSEEN
         self._measure()
         took = time.monotonic() - began
         is_view = not is_stored(opened.definition) and at.way != changes.RECORDS
@@ -169,8 +169,14 @@ class Publisher(TableWorker):
         self, opened: Opened, columns: Any, files: Sequence[Location], rewrite: Rewrite, at: Position
     ) -> int:
         """The folder's version that was made."""
-        keys, version = opened.definition.view_keys, 0
-        if self.folder.exists:
+        keys, version, was_there = opened.definition.view_keys, 0, self._committed >= 0
+        if self.folder.exists != was_there:
+            happened = "deleted" if was_there else "made"
+            raise BusyError(
+                f"{self.folder.path} was {happened} while changes of it were computed",
+                "they would lead from what is no longer there", "nothing: it is tried again by itself",
+            )  # fmt: skip
+        if was_there:
             version = self.folder.take(
                 files, at, removed=rewrite.gone, columns=columns, keys=keys,
                 breakpoint=lambda: breakpoints.at(Point.BEFORE_PUBLISH, self.table),
@@ -184,8 +190,6 @@ class Publisher(TableWorker):
     def _before(self, old: Position | None, opened: Opened, starts: Mapping[str, int]) -> Pin | None:
         """The pin that was published, where it tells what has changed since."""
         if old is None or (old.lake, old.version) != (self._lake_id, opened.version.name):
-            return None
-        if self._is_meddled:
             return None
         before = old.pinned(self._lake.versions.get)
         if before is None or old.starts != starts:

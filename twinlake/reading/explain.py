@@ -52,6 +52,7 @@ def explain(
     NotFoundError without such a table or row, UsageError for a key that is none of its. `refuse_hidden` is
     called with the views of `serve` whose rows are shown as they are, before any is read.
     """
+    refuse_hidden([asked.table])  # before anything is said of it
     with past.texts(asked.as_of, {asked.table.lower()}) as made:
         version = next((one for one in made.versions if one.table == asked.table), None)
         if version is None:
@@ -63,7 +64,7 @@ def explain(
         keys = {name: types[name] for name in shown.definition.view_keys}
         rows = f"(SELECT * FROM ({shown.sql}) WHERE {_condition(past.spark, asked, keys)})"
         behind = list(made.behind(version, rows))
-    refuse_hidden([asked.table, *dict.fromkeys(topic_views.names(topic)[0] for topic, *_ in behind)])
+    refuse_hidden([*dict.fromkeys(topic_views.names(topic)[0] for topic, *_ in behind)])
     found = past.spark.sql(f"SELECT * FROM {rows} LIMIT 1").collect()
     if not found:
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -17,7 +19,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from twinlake.base.errors import TimedOutError
+from twinlake.base.errors import BusyError, TimedOutError, UsageError
 from twinlake.base.http_errors import error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.config.users import User
@@ -34,8 +36,11 @@ from twinlake.spark.session import is_jvm_lost
 AT_ONCE = 4
 WAIT_S, LONGEST_WAIT_S = 10.0, 60.0
 LOOK_S = 0.02
+MOST_WAITING, OF_ONE_USER = 200, 100
+"""So many may wait for a position: each asks again and again in the threads that answer all."""
 MOST_COLUMNS = 100
 JSON = "application/json"
+PARAMETERS = frozenset({"key", "min_position", "min_offsets", "wait_seconds"})
 WAY, PLAN, SQL = "X-Twinlake-Way", "plan", "sql"
 """A header that says how a look-up was answered."""
 
@@ -56,7 +61,7 @@ class Around:
 
 def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
     """The route."""
-    threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look-up")
+    threads, waiting = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look-up"), Counter[str]()
 
     @app.get("/tables/{table}/rows")
     async def rows(
@@ -67,6 +72,11 @@ def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
         min_offsets: Annotated[str | None, Query(max_length=as_of.LONGEST)] = None,
         wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = WAIT_S,
     ) -> Response:
+        if unknown := sorted(set(request.query_params) - PARAMETERS):
+            raise UsageError(
+                "the look-up was refused", f"it has no parameter {', '.join(unknown)}",
+                f"it has {', '.join(sorted(PARAMETERS))}; a query reads AS OF, and with a limit",
+            )  # fmt: skip
         asked = LookUp(table=table, key=key_of(key or []))
         form = wire.ARROW if request.headers.get("accept") == wire.ARROW else JSON
         user = request.state.user
@@ -94,7 +104,10 @@ def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
         loop = asyncio.get_running_loop()
         try:
             wanted = parse_wanted(min_position, min_offsets)
-            late = await _late(look_ups, asked, user, wanted, wait_seconds, threads) if wanted else None
+            late = None
+            if wanted:
+                with _one_more(waiting, user.name):
+                    late = await _late(look_ups, asked, user, wanted, wait_seconds, threads)
             if late:
                 return late
             with around.queries.one() as statement:
@@ -111,6 +124,23 @@ def _pieces(look_ups: LookUps, found: Answer, form: str) -> Iterator[bytes]:
     return found.arrow() if form == wire.ARROW else look_ups.json(found)
 
 
+@contextmanager
+def _one_more(waiting: Counter[str], user: str) -> Iterator[None]:
+    """BusyError where too many wait already, of this user or of all."""
+    if waiting[user] >= OF_ONE_USER or waiting.total() >= MOST_WAITING:
+        raise BusyError(
+            "the look-up was refused",
+            f"{waiting.total()} of them wait for a position, {waiting[user]} of {user}; at most {OF_ONE_USER} "
+            f"of one user may, and {MOST_WAITING} of all",
+            "ask again in a moment",
+        )  # fmt: skip
+    waiting[user] += 1
+    try:
+        yield
+    finally:
+        waiting[user] -= 1
+
+
 async def _late(
     look_ups: LookUps, asked: LookUp, user: User, wanted: Wanted, wait_s: float, threads: ThreadPoolExecutor
 ) -> Response | None:
@@ -122,7 +152,8 @@ async def _late(
             is_at = ", ".join(f"{topic}={at.get(topic, 0)}" for topic in sorted(wanted.topics))
             return error_response(504, TimedOutError(
                 f"{asked.table} has not passed {wanted.text}", f"it is at {is_at} after {wait_s:g} s",
-                "ask again, or wait longer with wait_seconds; `twinlake status` shows what does not keep up",
+                "ask again, or wait longer (wait_seconds, --wait-seconds); `twinlake status` shows what does "
+                "not keep up",
             ))  # fmt: skip
         await asyncio.sleep(LOOK_S)
     return None

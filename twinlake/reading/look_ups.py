@@ -69,7 +69,7 @@ class LookUps:
             text = text_of(asked.key)
             what = f"{text} is not a key of {asked.table}" if text else f"no key of {asked.table} is given"
             why = f"its key columns are {', '.join(table.key)}"
-            raise UsageError(what, why, f"give some of them, or all: key={table.key[0]}=...")
+            raise UsageError(what, why, f"give some of them, or all, like {table.key[0]}=...")
         return table
 
     def find(self, asked: LookUp, user: User) -> Answer | None:
@@ -79,7 +79,7 @@ class LookUps:
         table = self.check(asked, user)
         if not table.key or not self._judge.sees_all(user, asked.table):
             return None
-        return self._reader.in_words(lambda: self._direct(asked, table))
+        return self._reader.in_words(lambda: self._direct(asked, table, user.name))
 
     def prepare(self, table: str) -> None:
         """Makes the plan for the whole key, so that nobody waits for it."""
@@ -123,7 +123,7 @@ class LookUps:
         """As `Reader.json`."""
         return self._reader.json(answer)
 
-    def _direct(self, asked: LookUp, table: Looked) -> Answer | None:
+    def _direct(self, asked: LookUp, table: Looked, user: str = "") -> Answer | None:
         import pyarrow as pa
 
         question = {
@@ -143,7 +143,7 @@ class LookUps:
         with pa.ipc.open_stream(memoryview(found)[rows_at:]) as stream:
             rows = _in_order(stream.read_all(), table.key)
         known = {"release": head["release"], "position": head["position"]}
-        known |= self._reader.freshness([f"{SERVE}.{asked.table}"])
+        known |= self._reader.freshness([f"{SERVE}.{asked.table}"], user)
         return _refuse_many(asked, Answer(columns=head["columns"], found=rows, limit=MOST_ROWS, known=known))
 
 

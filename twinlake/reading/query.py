@@ -25,7 +25,6 @@ from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
-from twinlake.config.rights import ALL
 from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
@@ -243,7 +242,7 @@ def build_app(
                 if not judge.sees_all(request.state.user, *views):
                     raise _hidden(f"{asked.table} cannot be explained to {one.user}", " and ".join(views))
 
-            return JSONResponse(reader.explain(question, one.left, one.tag, refuse_hidden))
+            return JSONResponse(reader.explain(question, one.left, one.tag, refuse_hidden, one.user))
 
         return await in_turn(request, f"explain {asked.table} {asked.key}", answer)
 
@@ -269,7 +268,7 @@ def build_app(
 
     def refuse_limited(request: Request) -> None:
         """What shows rows of any table is for who reads all of them."""
-        if request.state.user.rights != ALL:
+        if not judge.sees_everything(request.state.user):
             raise _hidden(f"this is not shown to {request.state.user.name}", "all tables")
 
     @app.get("/reports/{plan}")

@@ -26,7 +26,7 @@ from twinlake.reading.explain import Question, explain
 from twinlake.reading.export import Export, Exports
 from twinlake.reading.followed import Followed
 from twinlake.reading.past_tables import PastTables
-from twinlake.reading.reports import Reports
+from twinlake.reading.reports import WITHHELD, Reports
 from twinlake.reading.views import SERVE
 from twinlake.spark.session import cancel
 from twinlake.topics.change import RELEASE_WIDER
@@ -89,6 +89,7 @@ class Reader:
         self._default = jvm.twinlake.reading.DefaultSchema
         self._near = jvm.twinlake.reading.NearNames.of
         self._listing = jvm.twinlake.reading.Listing
+        self._rights = jvm.twinlake.reading.Rights
         self._parameters = jvm.twinlake.reading.Parameters
         self._columns = jvm.twinlake.reading.ArrowColumns.of
 
@@ -132,7 +133,7 @@ class Reader:
                 frame = self._asked(sql, user, parameters)
                 release = past["as_of"]["release"] if past else self._release()
                 place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
-                freshness = self.freshness([] if past else self._views.of(frame._jdf))
+                freshness = self.freshness([] if past else self._views.of(frame._jdf), user)
                 found = made(frame)
             found.known |= {"release": release, **place, **freshness, **past}
             return found
@@ -180,7 +181,7 @@ class Reader:
 
     def explain(
         self, asked: Question, left: threading.Event, tag: str | None = None,
-        refuse_hidden: Callable[[Sequence[str]], object] = list,
+        refuse_hidden: Callable[[Sequence[str]], object] = list, user: str = "",
     ) -> dict[str, Any]:  # fmt: skip
         """The records behind a row of a view, see `reading/explain.py`; it ends like a statement."""
         if self._past is None:
@@ -188,7 +189,7 @@ class Reader:
         past = self._past
         found = self.in_words(lambda: self._in_time(left, lambda: explain(past, asked, refuse_hidden), tag))
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
-        return {**found, **self.freshness(views)}
+        return {**found, **self.freshness(views, user)}
 
     def _session(self, user: str) -> SparkSession:
         """Another one for each statement."""
@@ -231,10 +232,13 @@ class Reader:
         """For how long the lake server has not reported; None where it has lately."""
         return self._reports.missing() if self._reports else None
 
-    def freshness(self, views: Iterable[str]) -> dict[str, Any]:
-        """What readers of these views should know of how fresh they are."""
+    def freshness(self, views: Iterable[str], user: str = "") -> dict[str, Any]:
+        """What readers of these views should know of how fresh they are. An error may tell of values, so why
+        is for who sees everything."""
         versions = self._followed().versions(views)
         stalled = self._reports.stalled(versions) if self._reports else []
+        if stalled and not self._rights.seesEverything(user):
+            stalled = [{**one, "why": WITHHELD} for one in stalled]
         return {"stalled": stalled, "no_report": self.no_report()}
 
     def in_words(self, work: Callable[[], T], user: str = "") -> T:

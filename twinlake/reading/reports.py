@@ -21,6 +21,8 @@ from twinlake.lake.catalog.stalled import Report, Stalled, published
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+WITHHELD = "it does not keep up; who reads everything sees why, for an error may name values"
+"""To others, why a table does not keep up."""
 LOOK_S = 1.0
 SILENT_S = 10.0
 """Without a new report for so long, which is three that are missing, readers are warned."""
@@ -100,4 +102,4 @@ def show_report(spark: SparkSession, report: Report) -> None:
          "position": json.dumps(one.position, sort_keys=True)}
         for one in report.tables
     ]  # fmt: skip
-    jvm.twinlake.reading.InformationSchema.report(json.dumps(rows))
+    jvm.twinlake.reading.InformationSchema.report(json.dumps(rows), WITHHELD)

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
 
@@ -25,7 +25,11 @@ journal = structlog.get_logger(__name__)
 
 
 class Judge(Protocol):
-    """Says what somebody may see, beside the statements that the JVM judges itself."""
+    """Says what somebody may see now, beside the statements that the JVM judges itself: whoever was let in
+    with more rights a minute ago has those of now."""
+
+    def sees_everything(self, user: User) -> bool:
+        """Whether nothing is held back from this user."""
 
     def sees_all(self, user: User, *views: str) -> bool:
         """Whether this user sees every row and column of these views of `serve`, as they are."""
@@ -37,6 +41,9 @@ class Judge(Protocol):
 class Unlimited:
     """Everybody sees everything."""
 
+    def sees_everything(self, user: User) -> bool:
+        return True
+
     def sees_all(self, user: User, *views: str) -> bool:
         return True
 
@@ -44,11 +51,19 @@ class Unlimited:
         return True
 
 
+class Known(NamedTuple):
+    """Of one user: None for who sees everything, and the lines of the passwords that let them in."""
+
+    rights: dict[str, Any] | None
+    passwords: frozenset[str]
+
+
 class RightsInForce:
     """Follows the users' `file` and the lake's classifications, every second and whenever somebody signs in.
 
     `ended` is called with each user who may read something else from now on, or nothing, and the error for
-    them; statements and connections over JDBC end here. Where the file cannot be read nobody reads anything.
+    them; statements and connections over JDBC end here, those of who has another password,
+    too. Where the file cannot be read nobody reads anything.
     """
 
     def __init__(
@@ -59,7 +74,7 @@ class RightsInForce:
         self._rights, self._sessions = jvm.twinlake.reading.Rights, jvm.twinlake.reading.Sessions
         self._owner = spark._jsparkSession
         self._looking = threading.Lock()
-        self._of_each: dict[str, Any] = {}
+        self._of_each: dict[str, Known] = {}
         self._seen: object = None
         self._classified: object = None
         self._ending = threading.Event()
@@ -80,11 +95,14 @@ class RightsInForce:
         with self._looking:
             self._look_at_users()
 
+    def sees_everything(self, user: User) -> bool:
+        return bool(self._rights.seesEverything(user.name))
+
     def may_read(self, user: User, view: str) -> bool:
-        return user.rights == ALL or bool(self._rights.reads(user.name, view))
+        return bool(self._rights.reads(user.name, view))
 
     def sees_all(self, user: User, *views: str) -> bool:
-        return user.rights == ALL or all(self._rights.seesAll(self._owner, user.name, one) for one in views)
+        return all(self._rights.seesAll(self._owner, user.name, one) for one in views)
 
     def _look_at_users(self) -> None:
         seen = _stamp(self._file)
@@ -96,18 +114,24 @@ class RightsInForce:
         except UsageError as error:
             journal.error("nobody reads anything", why=str(error))
             found, key = {}, ""
-        now = {name: None if one.rights == ALL else one.rights.to_json() for name, one in found.items()}
+        now = {
+            name: Known(None if one.rights == ALL else one.rights.to_json(), frozenset(one.lines))
+            for name, one in found.items()
+        }
         self._rights.key(key)
-        self._rights.tell(json.dumps(now))
+        self._rights.tell(json.dumps({name: one.rights for name, one in now.items()}))
         before, self._of_each, self._seen = self._of_each, now, seen
         for name in _lost(before, now):
-            journal.info("the rights of a user have changed, who is disconnected", user=name)
+            journal.info("a user has lost a right or a password, and is disconnected", user=name)
+            is_in = name in now and now[name].rights == before[name].rights
+            changed = "a password of {} has" if is_in else "the rights of {} have"
             why = TwinlakeError(
-                "the statement was ended, and its connection closed", f"the rights of {name} have changed",
+                "the statement was ended, and its connection closed", f"{changed.format(name)} changed",
                 "connect again; `twinlake users list` shows the rights",
             )  # fmt: skip
             self._sessions.end(name, why.what, why.why, why.remedy)
-            self._ended(name, why)
+            if not is_in:  # a statement over HTTP ends soon, and may have come with the password of now
+                self._ended(name, why)
 
     def _look_at_classes(self) -> None:
         published = described.published(self._lake, described.CLASSES)
@@ -124,12 +148,15 @@ class RightsInForce:
                 journal.exception("the users' rights cannot be followed; it is tried again")
 
 
-def _lost(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Who had rights that are others now; who may read everything from now on has lost none."""
+def _lost(before: Mapping[str, Known], now: Mapping[str, Known]) -> list[str]:
+    """Who had rights that are others now, or a password that lets nobody in any more; who may read everything
+    from now on has lost none."""
     return [
         name
-        for name, rights in before.items()
-        if name not in now or (now[name] != rights and now[name] is not None)
+        for name, known in before.items()
+        if name not in now
+        or (now[name].rights != known.rights and now[name].rights is not None)
+        or known.passwords - now[name].passwords
     ]
 
 

@@ -20,7 +20,7 @@ from twinlake.base.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
 AT_ONCE = 256
-"""Connections through all doors; the next one is closed at once."""
+"""Connections through a door; the next one is closed at once, and others go through other doors."""
 HANDSHAKE_S = 10.0
 FIRST_S = 10.0
 """So long a client may say nothing once it is connected."""
@@ -68,7 +68,7 @@ class TlsDoors:
         self._loop = asyncio.new_event_loop()
         self._opened = threading.Event()
         self._failed: OSError | None = None
-        self._inside = 0
+        self._inside = dict.fromkeys(doors, 0)
         self._thread = threading.Thread(target=self._run, name="tls-doors", daemon=True)
 
     def open(self) -> None:
@@ -100,7 +100,7 @@ class TlsDoors:
 
     async def _listen(self, port: int, behind: int) -> None:
         async def come(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._pass_on(reader, writer, behind)
+            await self._pass_on(reader, writer, port, behind)
 
         await asyncio.start_server(
             come,
@@ -111,12 +111,14 @@ class TlsDoors:
             limit=PIECE,
         )
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, behind: int) -> None:
-        if self._inside >= AT_ONCE:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, behind: int
+    ) -> None:
+        if self._inside[port] >= AT_ONCE:
             journal.warning("a connection was closed: too many come from other machines", at_once=AT_ONCE)
             writer.close()
             return
-        self._inside += 1
+        self._inside[port] += 1
         try:
             first = await asyncio.wait_for(reader.read(PIECE), FIRST_S)  # clients begin, in all protocols
             inner_reader, inner_writer = await asyncio.open_connection(LOOPBACK, behind, limit=PIECE)
@@ -134,7 +136,7 @@ class TlsDoors:
         except (OSError, TimeoutError) as error:  # it says nothing; what is behind does not listen
             journal.info("a connection from another machine was not passed on", why=str(error))
         finally:
-            self._inside -= 1
+            self._inside[port] -= 1
             writer.close()
 
 

@@ -44,6 +44,8 @@ LISTINGS = 2
 """At once, of what there is: who signs in, or is sent rows, finds threads beside them."""
 READ_S = 10.0
 """So long a client may take for a message of a call that it has begun."""
+FIRST_S, IDLE_S = 10.0, 60.0
+"""So long a client may say nothing, and ask nothing, once it is connected."""
 CONNECTED_S = 600.0
 """So old a connection takes no more calls; its driver opens the next one by itself."""
 LONGEST_STATUS = 4_000
@@ -309,6 +311,8 @@ class FlightServer:
         options = (
             ("grpc.so_reuseport", 0),  # nobody else listens at the same port
             ("grpc.max_receive_message_length", LARGEST_MESSAGE), ("grpc.max_send_message_length", -1),
+            ("grpc.server_handshake_timeout_ms", int(FIRST_S * 1_000)),
+            ("grpc.max_connection_idle_ms", int(IDLE_S * 1_000)),
             # drivers open another; calls of those who never take their answer end with it
             ("grpc.max_connection_age_ms", int(CONNECTED_S * 1_000)),
             ("grpc.max_connection_age_grace_ms", int(self._grace_s * 1_000)),

@@ -40,12 +40,18 @@ public final class InformationSchema {
           + "is_stalled BOOLEAN, stalled_because STRING, is_certified_equal BOOLEAN, certified_at TIMESTAMP, "
           + "certificate_covers STRING, reported_at TIMESTAMP");
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int BECAUSE = TABLE_STATUS.fieldIndex("stalled_because");
   private static volatile List<Row> statuses = List.of();
+  private static volatile String withheld = "";
 
   private InformationSchema() {}
 
-  /** `json` is a list of what the lake server reports of each live table, see `reading/reports.py`. */
-  public static void report(String json) throws JsonProcessingException {
+  /**
+   * `json` is a list of what the lake server reports of each live table, see `reading/reports.py`; who does not see
+   * everything reads `instead` why one is stalled.
+   */
+  public static void report(String json, String instead) throws JsonProcessingException {
+    withheld = instead;
     List<Row> found = new ArrayList<>();
     for (JsonNode one : JSON.readTree(json)) {
       String why = one.path("stalled_because").textValue();
@@ -108,7 +114,15 @@ public final class InformationSchema {
   }
 
   private static List<Row> statuses(Rights rights) {
-    return statuses.stream().filter(one -> rights.mayRead(one.getString(0), one.getString(1))).toList();
+    return statuses.stream().filter(one -> rights.mayRead(one.getString(0), one.getString(1)))
+        .map(one -> rights.areAll() || one.isNullAt(BECAUSE) ? one : withheld(one)).toList();
+  }
+
+  /** An error may tell of values. */
+  private static Row withheld(Row status) {
+    Object[] values = CollectionConverters.asJava(status.toSeq()).toArray();
+    values[BECAUSE] = withheld;
+    return RowFactory.create(values);
   }
 
   private static List<Row> schemata(Listing listing) {

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -37,6 +38,12 @@ public final class Listing {
 
   static boolean isListed(String schema) {
     return schema.equals("serve") || schema.matches("release_\\d+");
+  }
+
+  /** Whether the schema has views of tables, as they are or were, and not what only they read. */
+  static boolean isOfTables(String schema) {
+    String low = schema.toLowerCase(Locale.ROOT);
+    return isListed(low) || low.startsWith(Rights.PAST);
   }
 
   /** As JSON, what an editor completes: `schemas`, and of `serve` the `tables` with name and type of each column. */

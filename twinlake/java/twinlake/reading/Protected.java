@@ -76,6 +76,7 @@ final class Protected {
     }
     Protected here = new Protected(session, rights);
     Trees.walk(plan, Integer.MAX_VALUE, here::checkName);
+    here.checkAlone(plan);
     return plan.transformUpWithSubqueries(here.new Shown());
   }
 
@@ -136,6 +137,22 @@ final class Protected {
     }
   }
 
+  /** What an IDENTIFIER(...) of a command stands for comes without the command, which would show all there is. */
+  private void checkAlone(LogicalPlan plan) {
+    List<String> name = plan instanceof UnresolvedRelation ? null : Names.of(plan);
+    if (name != null && !isTemporary(name)) {
+      StructType columns = columns(name);
+      String view = name.get(name.size() - 1);
+      if (columns != null && rights.changes(view, columns)) {
+        throw notWhole(name, view);
+      }
+    }
+  }
+
+  private Refused notWhole(List<String> name, String view) {
+    return new Refused("this command about " + full(schema(name), view), "you may not see all of it", "DESCRIBE " + view);
+  }
+
   private void checkSchema(List<String> name) {
     String schema = name.isEmpty() ? DefaultSchema.SERVE : name.get(name.size() - 1).toLowerCase(Locale.ROOT);
     if (!new Listing(session).schemas(null).contains(schema)) {
@@ -178,8 +195,8 @@ final class Protected {
     private LogicalPlan read(UnresolvedRelation relation, List<String> name) {
       StructType columns = columns(name);
       String view = name.get(name.size() - 1);
-      if (columns == null || !rights.changes(view, columns)) {
-        return null;
+      if (columns == null || !Listing.isOfTables(schema(name)) || !rights.changes(view, columns)) {
+        return null; // what only texts of views read is as it is, and refused anywhere else
       }
       UnresolvedRelation inside =
           new UnresolvedRelation(relation.multipartIdentifier(), relation.options(), relation.isStreaming());
@@ -223,7 +240,7 @@ final class Protected {
         return rows("col_name STRING, data_type STRING, comment STRING", Arrays.stream(shown.fields()).map(one ->
             RowFactory.create(one.name(), one.dataType().simpleString(), one.getComment().getOrElse(() -> null))).toList());
       }
-      throw new Refused("this command about " + full(schema(name), view), "you may not see all of it", "DESCRIBE");
+      throw notWhole(name, view);
     }
   }
 

@@ -130,6 +130,7 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
     if (session != ownerSession && !isTextOfView() && !isOfSubquery()) {
       walk(plan);
       Protected.check(session, plan);
+      DefaultSchema.refuseLasting(session, plan);
     }
     return BoxedUnit.UNIT;
   }

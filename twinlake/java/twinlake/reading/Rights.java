@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.types.DataTypes;
@@ -34,7 +35,9 @@ public final class Rights {
   static final Rights ALL = new Rights(null, Set.of(), Map.of(), Map.of());
 
   private static final Rights NOTHING = new Rights(List.of(), Set.of(), Map.of(), Map.of());
-  private static final String ANY = "*", PAST = "as_of_";
+  /** What schemas of points in time begin with. */
+  static final String PAST = "as_of_";
+  private static final String ANY = "*";
   private static final ObjectMapper JSON = new ObjectMapper();
 
   /** Who reads in a session; nobody in particular reads as the server itself. */
@@ -87,7 +90,15 @@ public final class Rights {
     return of(user).mayRead(DefaultSchema.SERVE, view);
   }
 
-  /** Whether this user sees every row and column of the view in `serve`, as they are. */
+  /** Whether this user sees everything there is. */
+  public static boolean seesEverything(String user) {
+    return of(user).areAll();
+  }
+
+  /**
+   * Whether this user sees every row and column of the view in `serve`, as they are, and as they were: what is held
+   * back by a column's name may be one of an earlier release.
+   */
   public static boolean seesAll(SparkSession owner, String user, String view) {
     Rights found = of(user);
     if (found.areAll()) {
@@ -95,7 +106,8 @@ public final class Rights {
     }
     var catalog = ((org.apache.spark.sql.classic.SparkSession) owner).sessionState().catalog();
     StructType columns = Protected.of(catalog, new TableIdentifier(view, Option.apply(DefaultSchema.SERVE)));
-    return columns != null && found.mayRead(DefaultSchema.SERVE, view) && !found.changes(view, columns);
+    return columns != null && found.mayRead(DefaultSchema.SERVE, view) && !found.changes(view, columns)
+        && !found.namesColumnOf(view);
   }
 
   /** Whoever was let in a moment ago is known a moment later: the file is looked at every second. */
@@ -143,6 +155,10 @@ public final class Rights {
   boolean changes(String view, StructType columns) {
     return condition(view) != null || List.of(columns.fields()).stream().anyMatch(
         one -> isHidden(view, one.name()) || mask(view, one.name()) != Mask.NONE);
+  }
+
+  private boolean namesColumnOf(String view) {
+    return Stream.concat(hidden.stream(), masks.keySet().stream()).anyMatch(one -> one.startsWith(low(view) + "."));
   }
 
   /** SQL of the rows that are there; null where all are. */
