@@ -84,6 +84,7 @@ CLIENTS = (
     "twinlake.server.outcomes",
     "twinlake.reading.client", "twinlake.reading.quarantined", "twinlake.reading.server_address",
     "twinlake.reading.export_client", "twinlake.reading.facts_client", "twinlake.reading.wire",
+    "twinlake.reading.typed_files",
 )  # fmt: skip
 FOLDERS = ("jobs", "dags", "twinlake", "tests/oracle")
 

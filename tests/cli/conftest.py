@@ -41,7 +41,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """`twinlake(answers, "verify", "t")`: one command against these answers."""
 
-    def run(answers: Answers, *arguments: str) -> Result:
+    def run(answers: Answers, *arguments: str, input: str | None = None) -> Result:
         client = LakeClient("http://lake", "token", httpx.MockTransport(answers))
 
         def of(services: Services, asker: Asker, timeout_s: float, **more: object) -> LakeClient:
@@ -49,6 +49,6 @@ def twinlake(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resul
             return client
 
         monkeypatch.setattr(LakeClient, "of", staticmethod(of))
-        return CliRunner().invoke(build_app(), list(arguments))
+        return CliRunner().invoke(build_app(), list(arguments), input=input)
 
     return run

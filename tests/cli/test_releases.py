@@ -16,6 +16,7 @@ from tests.cli.answers import PLAN, Answers, Ended, lines
 from tests.releases.test_report import DIFF, GATE, NASTY
 from twinlake.base.errors import DefinitionError, DifferenceError, NotFoundError, UsageError
 from twinlake.base.job import Asker, Failed
+from twinlake.cli import release
 from twinlake.config.settings import Services, Settings
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Change, Plans
@@ -244,6 +245,51 @@ def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
     rows = f"         {NASTY}"
     assert lines(done) == ["gate (job gate): succeeded", shown, rows, f"ok     witness: {NASTY}", rows]
     assert json.loads(as_json.stdout) == gate
+
+
+def test_release_goes_from_the_plan_to_readers_with_one_question(
+    twinlake: Twinlake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = replace(GATE, checks=(replace(GATE.checks[0], passed=True),)).to_json()
+    answers = Answers(plan=PLANNED, build=BUILT, diff=DIFF.to_json(), gate=passed, promote=RELEASE)
+    done = twinlake(answers, "release", "--yes", "--approved-by", "ann", "--reason", "the totals are right")
+
+    assert done.exit_code == 0, (done.output, done.exception)
+    kinds = [one["kind"] for one in answers.asked]
+    assert kinds == ["plan", "build", "build", "diff", "gate", "promote"]
+    assert answers.asked[-1]["params"] == {"plan": PLAN.id, "approved_by": "ann"}
+    assert answers.askers[-1].why == "the totals are right"
+    shown = [line for line in lines(done) if "succeeded" not in line]
+    assert shown[0] == f"plan {PLAN.id}: from release 1" and "t g-2 built" in "".join(shown)
+    assert shown[-3:] == ["release 2 is live (approved by ann)", "  t g-2 at orders batch 7",
+                          "the SQL server followed in 0.3 s"]  # fmt: skip
+
+    answers = Answers(plan=PLANNED)
+    refused = twinlake(answers, "release", "--approved-by", "ann").exception
+    assert isinstance(refused, UsageError) and "--yes" in refused.remedy and answers.asked == []
+
+
+@pytest.mark.parametrize(("passed", "said"), [(True, "n\n"), (True, "y\n"), (False, "y\n")])
+def test_release_asks_after_the_gate_and_changes_nothing_without_a_yes(
+    twinlake: Twinlake, monkeypatch: pytest.MonkeyPatch, passed: bool, said: str
+) -> None:
+    monkeypatch.setattr(release, "is_terminal", lambda: True)
+    gate = replace(GATE, checks=(replace(GATE.checks[0], passed=passed),)).to_json()
+    answers = Answers(plan=PLANNED, build=BUILT, diff=DIFF.to_json(), gate=gate, promote=RELEASE)
+    done = twinlake(answers, "release", "--approved-by", "ann", input=said)
+
+    is_live = passed and said == "y\n"
+    assert done.exit_code == (0 if is_live else 1), done.output
+    assert (answers.asked[-1]["kind"] == "promote") == is_live
+    assert (f"Make plan {PLAN.id} live?" in done.output) == passed
+    assert ("nothing has changed for readers" in done.output) != is_live
+
+
+def test_release_of_nothing_ends_with_the_plan(twinlake: Twinlake) -> None:
+    answers = Answers(plan=Planned(plan=EMPTY).to_json())
+    done = twinlake(answers, "release", "--yes", "--approved-by", "ann")
+
+    assert (done.exit_code, [one["kind"] for one in answers.asked]) == (0, ["plan"])
 
 
 def test_promote_tells_the_release_and_that_readers_have_it(twinlake: Twinlake) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from tests.console import table_answers
 from tests.console.conftest import HOSTILE, Browser, World, hostile
 from tests.console.test_home import text
 from twinlake.base.errors import UsageError
+from twinlake.config import users
+from twinlake.config.rights import Rights
 from twinlake.config.settings import Services
 from twinlake.console import statement
 from twinlake.console.figures import LAKE_EVERY_S
@@ -45,6 +48,23 @@ def sql(monkeypatch: pytest.MonkeyPatch) -> Sql:
     monkeypatch.setattr(statement, "ask", found.ask)
     monkeypatch.setattr(statement, "ask_why", found.ask_why)
     return found
+
+
+def test_why_a_table_stalls_is_for_who_reads_everything_or_acts(
+    signed_in: SignIn, world: World, tmp_path: Path
+) -> None:
+    error = {"what": "v-1 of sales is stalled", "why": "'secret' is no number", "remedy": "correct it"}
+    live = next(one for one in world.status["versions"] if one["table"] == "sales")
+    stalled = {**live, "state": "stalled", "stalled": True, "error": error}
+    world.status = {**world.status, "versions": [stalled]}
+    file = tmp_path / "access" / "users"
+    for name in ("the-analyst", "the-operator"):
+        users.set_rights(file, name, Rights(masks={"personal": "null"}))
+    limited, acting = (text(signed_in(role).get("/tables/sales")) for role in ("analyst", "operator"))
+
+    assert "secret" in acting and "correct it" in acting
+    assert "v-1 of sales is stalled" in limited and "who reads everything sees why" in limited
+    assert "secret" not in limited
 
 
 def test_a_table_says_what_it_means_whether_it_is_right_and_what_it_is_made_of(signed_in: SignIn) -> None:

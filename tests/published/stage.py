@@ -117,9 +117,10 @@ def files_of(path: Path) -> dict[str, int]:
 
 
 def commits_of(path: Path) -> list[dict[str, Any]]:
-    """The metadata of each commit, oldest first."""
+    """The metadata of each commit of ours, oldest first."""
     found = []
     for file in sorted((path / "_delta_log").glob("*.json")):
         info = json.loads(file.read_text().splitlines()[0])["commitInfo"]
-        found.append(json.loads(info["userMetadata"]))
+        if "userMetadata" in info:
+            found.append(json.loads(info["userMetadata"]))
     return found

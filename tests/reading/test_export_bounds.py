@@ -23,7 +23,7 @@ from twinlake.base.errors import BusyError, FullDiskError, UnreachableError, Usa
 from twinlake.base.waiting import wait_for
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
-from twinlake.reading import file_formats
+from twinlake.reading import file_formats, typed_files
 from twinlake.reading.client import Waiting
 from twinlake.reading.export import Exports
 from twinlake.reading.export_client import open_batches
@@ -116,7 +116,7 @@ def test_a_server_that_is_killed_leaves_no_file_and_starts_empty(
 ) -> None:
     monkeypatch.setenv("TWINLAKE_HOME", str(tmp_path))
     small.services.save(Settings(home=tmp_path).services_file)
-    valid = file_formats.valid
+    valid = typed_files.valid
 
     def killing(batches: Any) -> Iterator[Any]:
         for number, batch in enumerate(valid(batches)):
@@ -126,7 +126,7 @@ def test_a_server_that_is_killed_leaves_no_file_and_starts_empty(
                 java.wait(30)
             yield batch
 
-    monkeypatch.setattr(file_formats, "valid", killing)
+    monkeypatch.setattr(typed_files, "valid", killing)
     folder = tmp_path / "out"
     folder.mkdir()
     done = CliRunner().invoke(build_app(), ["query", LARGE, "--output", str(folder / "a.parquet")])

@@ -30,7 +30,7 @@ from twinlake.base.errors import BusyError, TwinlakeError, UnreachableError, Usa
 from twinlake.base.waiting import wait_for
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
-from twinlake.reading import file_formats, wire
+from twinlake.reading import file_formats, typed_files, wire
 from twinlake.reading.client import ask_arrow
 from twinlake.reading.export_client import open_batches
 from twinlake.reading.facts_client import end, running
@@ -110,7 +110,7 @@ def test_every_type_comes_round(sql: SqlServer, command: Callable[..., Any], tmp
     for ending in ("parquet", "arrow"):
         found = read(tmp_path / f"a.{ending}")
         # Parquet has no null variant with parts that are never null
-        made = map(file_formats._nullable, whole.schema) if ending == "parquet" else whole.schema
+        made = map(typed_files._nullable, whole.schema) if ending == "parquet" else whole.schema
         types = [one.type for one in made]
         assert [one.type for one in found.schema] == types, ending
         assert _shown(found) == _shown(whole), ending

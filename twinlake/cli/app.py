@@ -26,17 +26,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
-    "upgrade": ("upgrade",), "tables": ("tables", "describe"),
+    "upgrade": ("upgrade",), "release": ("release",), "pages": ("open",), "tables": ("tables", "describe"),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Start and stop": ("up", "down", "status", "logs", "doctor", "reset"),
+    "Start and stop": ("up", "down", "status", "logs", "open", "doctor", "reset"),
     "Write a project": (
         "new", "check", "dev", "test", "produce", "gallery", "editor-schemas", "editor-completions", "dags",
     ),
     "Change what readers see": (
-        "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire", "reload",
-        "topic",
+        "release", "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire",
+        "reload", "topic",
     ),
     "Read tables": ("tables", "describe", "query", "get", "explain", "changelog", "publish"),
     "Prove and repair": ("verify", "rebuild", "quarantine", "replay"),

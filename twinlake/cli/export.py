@@ -102,7 +102,7 @@ def _shown(batches: Batches) -> Iterator[Iterable[pa.RecordBatch]]:
     """The same batches, valid; on a terminal with how many rows and bytes have come."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from twinlake.reading.file_formats import valid
+    from twinlake.reading.typed_files import valid
 
     if not console.is_terminal:
         yield valid(batches)

@@ -64,9 +64,22 @@ def plan_command(
     A live table whose definition is not found stays as it is, unless --remove names it. What was rolled back
     is left out until its definition changes, or it is named with --table.
     """
+    result = planned(load_settings(), asked, tables, remove, key)
+    if as_json:
+        print_json(result)
+        return
+    for line in result["lines"]:
+        say(line)
+    if not result["empty"]:
+        tell(f"next: twinlake build {result['id']}")
+
+
+def planned(
+    settings: Settings, asked: Asked, tables: str | None, remove: str | None, key: str | None
+) -> dict[str, Any]:
+    """The plan of what the project's definitions say now; DefinitionError with its file and line."""
     from twinlake.definitions.loader import load
 
-    settings = load_settings()
     loaded = load(*settings.sources)
     if loaded.wrong and not loaded.tables:
         raise loaded.wrong[0]
@@ -81,19 +94,12 @@ def plan_command(
         show_error(error)
         tell("the tables of this file are not planned: those that are live stay as they are")
     try:
-        result = _run(settings, "plan", asked, key)
+        return run(settings, "plan", asked, key)
     except DefinitionError as error:
         wrong = known.get(error.facts.get("table", ""))
         if wrong is None:
             raise
         raise wrong.error(error.facts["why"], error.remedy) from error  # the lake server knows no file
-    if as_json:
-        print_json(result)
-        return
-    for line in result["lines"]:
-        say(line)
-    if not result["empty"]:
-        tell(f"next: twinlake build {result['id']}")
 
 
 def names_in(text: str) -> list[str]:
@@ -104,10 +110,15 @@ def names_in(text: str) -> list[str]:
 @asking(BuildParams)
 def build_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
     settings = load_settings()
-    result = _run(settings, "build", {"plan": _plan(settings, plan), **asked}, key)
+    result = run(settings, "build", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)
         return
+    show_build(result)
+    tell(f"next: twinlake diff {result['plan']}")
+
+
+def show_build(result: Mapping[str, Any]) -> None:
     for table, version in result["greens"].items():
         how = "built" if table in result["built"] else "was there already"
         certificate = result["certificates"].get(table)
@@ -115,7 +126,6 @@ def build_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: 
         say(f"{table} {version} {how}{equal}")
     if not result["greens"]:
         say("nothing to build")
-    tell(f"next: twinlake diff {result['plan']}")
 
 
 @asking(DiffParams, without=("blue", "green"))
@@ -134,6 +144,21 @@ def diff_command(
     settings = load_settings()
     formats.refuse_other(settings.lake)
     made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
+    found = compared(settings, made, table, asked, key)
+    equal = all(one["equal"] for one in found)
+    if as_json:
+        print_json({"plan": made["id"], "equal": equal, "diffs": found})
+    else:
+        show_diffs(settings, made["id"], found)
+    if not equal:
+        raise typer.Exit(1)
+
+
+def compared(
+    settings: Settings, made: Mapping[str, Any], table: str | None, asked: Asked, key: str | None
+) -> list[dict[str, Any]]:
+    """By changed table of the plan, how green differs from blue; NotFoundError for a table that it does not
+    change."""
     changed = [
         change
         for change in made["changes"]
@@ -142,23 +167,22 @@ def diff_command(
     if table is not None and not changed:
         raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
                             "only tables with a live version can be", "see `twinlake plan`")  # fmt: skip
-    greens = _run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
+    greens = run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
     found = []
     for change in changed:
         name = change["table"]
         asked |= {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
-        found.append(_run(settings, "diff", asked, f"{key}/{name}" if key else None))
-    if as_json:
-        print_json({"plan": made["id"], "equal": all(one["equal"] for one in found), "diffs": found})
-    else:
-        for one in found:
-            _show_diff(one)
-        if not found:
-            say("nothing to compare: no table with a live version changes")
-        elif settings.services().sql_url:
-            say(f"report: {settings.services().sql_url}/reports/{made['id']}")
-    if not all(one["equal"] for one in found):
-        raise typer.Exit(1)
+        found.append(run(settings, "diff", asked, f"{key}/{name}" if key else None))
+    return found
+
+
+def show_diffs(settings: Settings, plan: str, found: Sequence[Mapping[str, Any]]) -> None:
+    for one in found:
+        _show_diff(one)
+    if not found:
+        say("nothing to compare: no table with a live version changes")
+    elif settings.services().sql_url:
+        say(f"report: {settings.services().sql_url}/reports/{plan}")
 
 
 @asking(GateParams, without=("reasons_by",))
@@ -174,11 +198,11 @@ def gate_command(
     settings = load_settings()
     if asked.get("unwitnessed"):
         asked["reasons_by"] = named(approved_by, "--approved-by")
-    result = _run(settings, "gate", {"plan": _plan(settings, plan), **asked}, key)
+    result = run(settings, "gate", {"plan": _plan(settings, plan), **asked}, key)
     if as_json:
         print_json(result)
     else:
-        _show_gate(result)
+        show_gate(result)
     if not result["passed"]:
         raise typer.Exit(1)
 
@@ -195,7 +219,7 @@ def promote_command(
 ) -> None:
     settings = load_settings()
     asked |= {"plan": _plan(settings, plan), "approved_by": named(approved_by, "--approved-by")}
-    _switch(settings, "promote", asked, key, as_json, reason)
+    switch(settings, "promote", asked, key, as_json, reason)
 
 
 @asking(RejectParams)
@@ -210,7 +234,7 @@ def reject_command(
 ) -> None:
     settings = load_settings()
     asked |= {"plan": _plan(settings, plan), "rejected_by": named(rejected_by, "--rejected-by")}
-    result = _run(settings, "reject", asked, None)
+    result = run(settings, "reject", asked, None)
     if as_json:
         print_json(result)
     else:
@@ -224,12 +248,12 @@ def rollback_command(
     asked["approved_by"] = named(approved_by, "--approved-by")
     if not asked.get("reason"):  # an empty one is none
         asked.pop("reason", None)
-    _switch(load_settings(), "rollback", asked, key, as_json)
+    switch(load_settings(), "rollback", asked, key, as_json)
 
 
 @asking(RetireParams)
 def retire_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -> None:
-    result = _run(load_settings(), "retire", asked, key)
+    result = run(load_settings(), "retire", asked, key)
     if as_json:
         print_json(result)
         return
@@ -269,7 +293,7 @@ def releases_command(
     show_rows(header, rows)
 
 
-def _switch(
+def switch(
     settings: Settings, kind: str, asked: Mapping[str, Any], key: str | None, as_json: bool,
     reason: str | None = None,
 ) -> None:  # fmt: skip
@@ -277,7 +301,7 @@ def _switch(
     job = follow(client, client.submit(kind, asked, key))
     refused = (job.result or {}).get("gate")
     if refused and not as_json:
-        _show_gate(refused)
+        show_gate(refused)
     result = job.succeeded()
     if as_json:
         print_json(result)
@@ -293,7 +317,7 @@ def _switch(
         say((result["follow_problem"], "yellow"))
 
 
-def _run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+def run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """The result of a job, its progress shown meanwhile."""
     client = lake_client(settings)
     return follow(client, client.submit(kind, params, key)).succeeded()
@@ -345,7 +369,7 @@ def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
             say(f"  {text}")
 
 
-def _show_gate(gate: Mapping[str, Any]) -> None:
+def show_gate(gate: Mapping[str, Any]) -> None:
     for check in gate["checks"]:
         mark = ("ok    ", "green") if check["passed"] else ("FAILED", "bold red")
         name = " ".join(part for part in (check["table"], check["name"]) if part)

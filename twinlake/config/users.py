@@ -76,6 +76,11 @@ class User:
     def acts(self) -> bool:
         return self.role in ACTING
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether anything is held back from this user."""
+        return self.rights != ALL
+
     def written(self) -> str:
         before = self.before.removeprefix(self.name)  # with its colon
         disabled = ":disabled" if self.disabled else ""

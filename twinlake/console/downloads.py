@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ from twinlake.config.settings import Services, Settings
 from twinlake.console.pages import cell_text
 from twinlake.console.sessions import Session
 from twinlake.console.statement import Asked, own, patient
-from twinlake.reading import wire
+from twinlake.reading import typed_files, wire
 from twinlake.reading.client import Row, ask_batches, ask_each
+from twinlake.reading.typed_files import Write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +39,10 @@ _PIECE = 64 << 10
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # with the wide forms
 _SMALLER = "ask for fewer rows or columns; `twinlake query --format` gives any number"
+
+
+Download = Callable[[Services, Asked, IO[bytes]], None]
+"""Puts all rows of a statement into a file, again from its begin where the SQL server has died on the way."""
 
 
 def as_csv(services: Services, asked: Asked, file: IO[bytes]) -> None:
@@ -59,59 +64,43 @@ def as_csv(services: Services, asked: Asked, file: IO[bytes]) -> None:
     ask_each(services, asked.sql, MOST_IN_CSV, asked.as_of or None, take, patient())
 
 
-def as_arrow(services: Services, asked: Asked, file: IO[bytes]) -> None:
-    def take(stream: pa.RecordBatchReader) -> None:
-        import pyarrow as pa
+def in_format(write: Write) -> Download:
+    """With every type as the SQL server has it."""
 
-        _refuse_more(wire.facts_of(stream.schema)["truncated"], MOST_ROWS)
-        _begin(file)
-        with pa.ipc.new_file(file, stream.schema) as writer:
-            for batch in stream:
-                writer.write_batch(batch)
-                _refuse_large(file)
+    def written_as(services: Services, asked: Asked, file: IO[bytes]) -> None:
+        def take(stream: pa.RecordBatchReader) -> None:
+            _refuse_more(wire.facts_of(stream.schema)["truncated"], MOST_ROWS)
+            _begin(file)
+            write(stream.schema, typed_files.valid(_bounded(stream, file)), file)
+            _refuse_large(file)
 
-    ask_batches(services, asked.sql, MOST_ROWS, asked.as_of or None, take, patient())
+        ask_batches(services, asked.sql, MOST_ROWS, asked.as_of or None, take, patient())
 
-
-def as_parquet(services: Services, asked: Asked, file: IO[bytes]) -> None:
-    def take(stream: pa.RecordBatchReader) -> None:
-        from pyarrow.parquet import ParquetWriter
-
-        _refuse_more(wire.facts_of(stream.schema)["truncated"], MOST_ROWS)
-        _begin(file)
-        with ParquetWriter(file, stream.schema) as writer:
-            for group in _groups(stream):
-                writer.write_table(group)
-                _refuse_large(file)
-
-    def take_known(stream: pa.RecordBatchReader) -> None:
-        import pyarrow as pa
-
-        try:
-            take(stream)
-        except pa.ArrowNotImplementedError as error:
-            raise UsageError(
-                "the rows were not written", f"Parquet has no such type: {error}",
-                "select that column as text: cast(... AS string); or take Arrow",
-            ) from error  # fmt: skip
-
-    ask_batches(services, asked.sql, MOST_ROWS, asked.as_of or None, take_known, patient())
+    return written_as
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """One that a person may choose; `write` puts all rows into a file, again from its begin where the SQL
-    server has died on the way."""
+    """One that a person may choose."""
 
     name: str
     media_type: str
-    write: Callable[[Services, Asked, IO[bytes]], None]
+    write: Download
+
+
+def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
+    typed_files.write_parquet(schema, batches, file, _GROUP_BYTES)
 
 
 FORMS = {
     "csv": Form(name="CSV", media_type="text/csv; charset=utf-8", write=as_csv),
-    "parquet": Form(name="Parquet", media_type="application/vnd.apache.parquet", write=as_parquet),
-    "arrow": Form(name="Arrow", media_type="application/vnd.apache.arrow.file", write=as_arrow),
+    "parquet": Form(
+        name="Parquet", media_type="application/vnd.apache.parquet", write=in_format(_write_parquet)
+    ),
+    "arrow": Form(
+        name="Arrow", media_type="application/vnd.apache.arrow.file",
+        write=in_format(typed_files.write_arrow),
+    ),
 }
 """By the end of the file's name."""
 
@@ -135,18 +124,10 @@ def _begin(file: IO[bytes]) -> None:
     file.truncate()
 
 
-def _groups(stream: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
-    kept, size = list[pa.RecordBatch](), 0
-    for batch in stream:
-        kept.append(batch)
-        size += batch.nbytes
-        if size >= _GROUP_BYTES:
-            yield pa.Table.from_batches(kept, stream.schema)
-            kept, size = [], 0
-    if kept:
-        yield pa.Table.from_batches(kept, stream.schema)
+def _bounded(batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch
+        _refuse_large(file)
 
 
 def _refuse_more(is_truncated: bool, most: int) -> None:

@@ -1,28 +1,25 @@
-"""File formats: batches of rows as Parquet, Arrow or text, in bounded memory, with what is known of them.
+"""File formats: by name how batches of rows become a file, in bounded memory.
 
-Parquet and Arrow keep every type, and have what the SQL server says of the rows in their schema's metadata
-under `wire.METADATA`. CSV and TSV are text: see `as_text`; JSON has the values of `twinlake query --json`.
+Parquet and Arrow are in `typed_files`. CSV and TSV are text: see `as_text`; JSON has the values of `twinlake
+query --json`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.reading import json_rows
+from twinlake.reading.typed_files import Write, pipe_arrow, write_arrow, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUP_BYTES = 64 << 20
-"""Rows of a group of Parquet, as Arrow, are in memory at once."""
 _PLAIN_SCALE = 6
 """Decimals with more digits than that after the point may be written with an exponent by Arrow."""
-
-Write = Callable[["pa.Schema", Iterable["pa.RecordBatch"], IO[bytes]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,42 +29,6 @@ class Format:
     write: Write
     pipe: Write | None
     is_text: bool = False
-
-
-def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetWriter
-
-    try:
-        # a null variant has nulls in fields that are declared as never null, which Parquet's writer refuses
-        wider = pa.schema([_nullable(field) for field in schema], schema.metadata)
-        with ParquetWriter(file, wider, compression="zstd") as writer:
-            for group in groups(schema, batches):
-                writer.write_table(group.cast(wider))
-    except pa.ArrowNotImplementedError as error:
-        raise UsageError(
-            "the rows were not written", f"Parquet has no such type: {error}",
-            "select that column as text: cast(... AS string); or take Arrow",
-        ) from error  # fmt: skip
-
-
-def write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
-    """Arrow's file format."""
-    import pyarrow as pa
-
-    with pa.ipc.new_file(file, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-
-
-def pipe_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
-    """Arrow's stream format; without its end where the batches break off."""
-    import pyarrow as pa
-
-    writer = pa.ipc.new_stream(file, schema)
-    for batch in batches:
-        writer.write_batch(batch)
-    writer.close()
 
 
 def write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], file: IO[bytes]) -> None:
@@ -124,51 +85,6 @@ FORMATS = {
     "json": Format(write=write_json, pipe=write_json, is_text=True),
     "ndjson": Format(write=write_ndjson, pipe=write_ndjson, is_text=True),
 }
-
-
-def valid(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same; UsageError for a text that is not UTF-8, which no reader of a file would expect."""
-    import pyarrow as pa
-
-    for batch in batches:
-        try:
-            batch.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise UsageError(
-                "the rows were not written", f"a text is not UTF-8: {error}"[:300], "select it as hex(...)"
-            ) from error
-        yield batch
-
-
-def groups(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], most: int = GROUP_BYTES
-) -> Iterator[pa.Table]:
-    """Batches together, until they have so many bytes."""
-    import pyarrow as pa
-
-    kept, size = list[pa.RecordBatch](), 0
-    for batch in batches:
-        kept.append(batch)
-        size += batch.nbytes
-        if size >= most:
-            yield pa.Table.from_batches(kept, schema)
-            kept, size = [], 0
-    if kept:
-        yield pa.Table.from_batches(kept, schema)
-
-
-def _nullable(field: pa.Field) -> pa.Field:
-    """The same, whatever is inside of it too, but for keys of maps."""
-    import pyarrow as pa
-
-    type_ = field.type
-    if pa.types.is_struct(type_):
-        type_ = pa.struct([_nullable(type_.field(at)) for at in range(type_.num_fields)])
-    elif pa.types.is_map(type_):
-        type_ = pa.map_(type_.key_field, _nullable(type_.item_field))
-    elif pa.types.is_list(type_):
-        type_ = pa.list_(_nullable(type_.value_field))
-    return field.with_type(type_).with_nullable(True)
 
 
 def _text_type(field: pa.Field) -> pa.DataType:

@@ -130,8 +130,8 @@ def _one_more(waiting: Counter[str], user: str) -> Iterator[None]:
     if waiting[user] >= OF_ONE_USER or waiting.total() >= MOST_WAITING:
         raise BusyError(
             "the look-up was refused",
-            f"{waiting.total()} of them wait for a position, {waiting[user]} of {user}; at most {OF_ONE_USER} "
-            f"of one user may, and {MOST_WAITING} of all",
+            f"{waiting.total()} of them wait for a position, {waiting[user]} of {user}; at most "
+            f"{OF_ONE_USER} of one user may, and {MOST_WAITING} of all",
             "ask again in a moment",
         )  # fmt: skip
     waiting[user] += 1

@@ -1,0 +1,66 @@
+"""`twinlake release`: from the project's definitions to what readers see, with one question."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from twinlake.base.errors import UsageError
+from twinlake.cli import releases
+from twinlake.cli.job_options import Asked, asking
+from twinlake.cli.jobs import named
+from twinlake.cli.output import load_settings, say, tell
+from twinlake.server.job_models import PlanParams
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("release")(release_command)
+
+
+@asking(PlanParams, without=("definitions", "git_commit"))
+def release_command(
+    *,
+    asked: Asked,
+    tables: Annotated[str | None, typer.Option("--table", metavar="A,B", help="{about}")] = None,
+    remove: Annotated[str | None, typer.Option(metavar="A,B", help="{about}")] = None,
+    approved_by: releases.APPROVER = None,
+    reason: Annotated[str | None, typer.Option(help="why; `twinlake releases` shows it")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
+    """Plan, build, compare and ask the gate; then make it live, if you say so.
+
+    The same as `twinlake plan`, `build`, `diff`, `gate` and `promote` one after the other. Until the last one
+    nothing changes for readers. Exit code 1 if the gate refuses, or you say no.
+    """
+    if not yes and not is_terminal():
+        raise UsageError(
+            "release asks before it changes what readers see", "there is no terminal to answer on",
+            "add --yes, or take the steps one by one: `twinlake plan`",
+        )  # fmt: skip
+    settings, approver = load_settings(), named(approved_by, "--approved-by")
+    plan = releases.planned(settings, asked, tables, remove, None)
+    for line in plan["lines"]:
+        say(line)
+    if plan["empty"]:
+        return
+    of_plan = {"plan": plan["id"]}
+    releases.show_build(releases.run(settings, "build", of_plan, None))
+    releases.show_diffs(settings, plan["id"], releases.compared(settings, plan, None, {}, None))
+    gate = releases.run(settings, "gate", of_plan, None)
+    releases.show_gate(gate)
+    if not gate["passed"]:
+        tell(f"nothing has changed for readers; once it is mended: twinlake gate {plan['id']}")
+        raise typer.Exit(1)
+    if not yes and not typer.confirm(f"Make plan {plan['id']} live?"):
+        tell("nothing has changed for readers")
+        tell(f"next: twinlake promote {plan['id']}, or twinlake reject {plan['id']}")
+        raise typer.Exit(1)
+    releases.switch(settings, "promote", {**of_plan, "approved_by": approver}, None, False, reason)
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
