@@ -36,6 +36,16 @@ def test_each_act_has_a_row_with_who_why_and_how_it_ended(signed_in: SignIn) -> 
     assert "ben cli rebuild table=sales not ended j8" in shown and 'href="/jobs/j7"' in page.text
 
 
+def test_the_condition_of_somebody_s_rows_is_for_who_acts(signed_in: SignIn, world: World) -> None:
+    what = {"change": "rights", "user": "rita", "rights": {"rows": {"sales": "region = 'bavaria'"}}}
+    world.acts = [replace(PROMOTE, act="users", what=what).to_json()]
+
+    seen = {role: text(signed_in(role).get("/audit")) for role in ("analyst", "operator")}
+
+    assert "bavaria" in seen["operator"] and "bavaria" not in seen["analyst"]
+    assert all("change=rights, user=rita" in one for one in seen.values())
+
+
 @pytest.mark.parametrize(
     ("asked", "jobs"),
     [

@@ -82,6 +82,29 @@ def test_a_table_says_what_it_means_whether_it_is_right_and_what_it_is_made_of(s
     assert "status <> 'cancelled'" in shown
 
 
+def test_late_rows_that_are_not_theirs_keep_no_others_from_them(
+    signed_in: SignIn, sql: Sql, tmp_path: Path
+) -> None:
+    refused = UsageError("the query failed", "there is no such table that the-analyst may read")
+    asked = sql.ask
+
+    def ask(services: Services, text_of: str, *more: Any) -> Any:
+        found = asked(services, text_of, *more)
+        if "late" in text_of:
+            raise refused
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(statement, "ask", ask)
+        whole = signed_in("analyst").get("/tables/sales/rows")
+        users.set_rights(tmp_path / "access" / "users", "the-analyst", Rights(tables=("serve.sales",)))
+        limited = signed_in("analyst").get("/tables/sales/rows")
+
+    assert whole.status_code == 400 and "may read" in whole.text
+    assert limited.status_code == 200 and "north &amp; south" in limited.text
+    assert "may read" not in limited.text
+
+
 def test_home_leads_to_tables_topics_and_the_release(signed_in: SignIn) -> None:
     page = signed_in("analyst").get("/").text
 

@@ -222,7 +222,7 @@ def test_batches_are_all_rows_in_order_with_what_is_known_of_them(
         ids = [one for batch in batches for one in batch["order_id"].to_pylist()]
 
     assert sorted(ids) == [*range(ALL)] and facts["rows"] == ALL and facts["release"] is not None
-    assert [*batches.schema.names] == ["order_id"]
+    assert [*batches.schema.names] == ["order_id"] and [*batches] == []
     with open_batches(sql.services, "SELECT id FROM range(0)") as none:
         assert [*none] == []
 
@@ -233,6 +233,8 @@ def test_who_leaves_frees_disk_and_turn(sql: SqlServer) -> None:
         there, (listed,) = spooled(sql), running(sql.services)
 
     assert there and (listed["state"], listed["sql"]) == ("sending", LARGE)
+    with pytest.raises(UsageError, match="the batches were closed"):
+        next(batches)
     until_free(sql)
 
 

@@ -12,7 +12,6 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
 from twinlake.batch.witnessing import IN_A_STORE, LIMITS, one_at_a_time
-from twinlake.kinds.windows import micros
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.lake.log import contracts
 from twinlake.lake.log.log import Log
@@ -22,6 +21,7 @@ from twinlake.topics.contract import JSON
 from twinlake.topics.registry import Registry
 from twinlake.witness.answer import FAILED, LONGEST, NOT_WITNESSED
 from twinlake.witness.child import Ended, ask
+from twinlake.witness.ingest.contract import length
 from twinlake.witness.ingest.question import Era, TopicAnswer, TopicQuestion
 from twinlake.witness.refused import one_line
 
@@ -76,9 +76,10 @@ def _answer(lake: OpenLake, topic: str, end: int, run: Run) -> TopicAnswer:
 def question(log: Log, schemas: dict[int, dict[str, Any]], end: int, seed: int) -> TopicQuestion:
     """All that the witness may know, of the log up to the batch `end`."""
     files = log.data_files()  # first: what is deleted from now on is read
+    eras = contracts.eras(log.lake, log.topic.name)
     return TopicQuestion(
         topic=log.topic.name,
-        eras=eras_since(contracts.eras(log.lake, log.topic.name), _last_undecidable(log)),
+        eras=eras_since(eras, last_undecidable(log, eras)),
         schemas={str(number): avro for number, avro in schemas.items()},
         files=files,
         position=end,
@@ -97,16 +98,21 @@ def eras_since(eras: Sequence[Era], batch: int) -> tuple[Era, ...]:
     return (replace(eras[begun[-1]], after=batch), *eras[begun[-1] + 1 :])
 
 
-def _last_undecidable(log: Log) -> int:
+def last_undecidable(log: Log, eras: Sequence[Era]) -> int:
     """The last batch of which nobody can tell any more which of its records were duplicates: records that
-    retention has deleted may be the first ones of their ids."""
-    start, window = log.start, log.topic.contract.unique_within
+    retention has deleted may be the first ones of their ids, for as long as the contract said of each era."""
+    start = log.start
     if start is None:
         return 0
-    if window is None:
+    reached = []
+    for number, era in enumerate(eras):
+        if (window := length(era.contract, "unique_within")) is not None:
+            ends = f" AND batch <= {eras[number + 1].after}" if number + 1 < len(eras) else ""
+            until = moment_sql(start.until + window)
+            reached.append(f"batch > {era.after}{ends} AND timestamp <= {until}")
+    if not reached:
         return start.batch
-    until = moment_sql(start.until + micros(window))
-    found = log.all(start.batch, log.end()).where(f"timestamp <= {until}").selectExpr("max(batch) AS last")
+    found = log.all(start.batch, log.end()).where(" OR ".join(reached)).selectExpr("max(batch) AS last")
     return int(found.collect()[0]["last"] or start.batch)
 
 

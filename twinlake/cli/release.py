@@ -52,7 +52,7 @@ def release_command(
     gate = releases.run(settings, "gate", of_plan, None)
     releases.show_gate(gate)
     if not gate["passed"]:
-        tell(f"nothing has changed for readers; once it is mended: twinlake gate {plan['id']}")
+        tell(f"nothing has changed for readers; once it is corrected: twinlake gate {plan['id']}")
         raise typer.Exit(1)
     if not yes and not typer.confirm(f"Make plan {plan['id']} live?"):
         tell("nothing has changed for readers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -54,12 +55,13 @@ def routes(console: Console) -> list[Route]:
         answers: dict[str, Any] = {"late": None}
         try:
             for part, (view, limit) in wanted.items():
-                answers[part] = await console.statements.sent(
-                    lambda view=view, limit=limit: statement.rows(  # type: ignore[misc]
-                        console.settings, session, Asked(sql=f"SELECT * FROM {view} LIMIT {limit}")
-                    ),
-                    session,
-                )
+                with suppress(*((UsageError,) if part == "late" and session.user.is_limited else ())):
+                    answers[part] = await console.statements.sent(
+                        lambda view=view, limit=limit: statement.rows(  # type: ignore[misc]
+                            console.settings, session, Asked(sql=f"SELECT * FROM {view} LIMIT {limit}")
+                        ),
+                        session,
+                    )
         except TwinlakeError as error:
             return console.page(
                 "rows", session, status_of(error), active="", table=found, error=error, limit=ROWS,

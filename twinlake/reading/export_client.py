@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import httpx
 
-from twinlake.base.errors import UnreachableError
+from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.config.settings import Services
 from twinlake.reading import wire
 from twinlake.reading.client import PATIENT, Waiting, again, answered, file_of
@@ -30,6 +30,7 @@ class Batches:
         import pyarrow as pa
 
         self._opened, self._remedy, self._given = opened, remedy, 0
+        self._is_closed = False
         self._body = file_of(answer, None, wire.EXPORT_SLOW_S)
         self._stream = opened.enter_context(pa.ipc.open_stream(pa.PythonFile(self._body, "r")))
         self.schema: pa.Schema = self._stream.schema
@@ -45,6 +46,12 @@ class Batches:
     def __next__(self) -> pa.RecordBatch:
         import pyarrow as pa
 
+        if self._is_closed:
+            if self._given < self.facts["rows"]:
+                why = f"{self._given:,} of {self.facts['rows']:,} rows were given by then"
+                remedy = "take them inside of the `with`, or ask again"
+                raise UsageError("the batches were closed", why, remedy)
+            raise StopIteration
         try:
             batch = self._stream.read_next_batch()
         except StopIteration:
@@ -78,6 +85,7 @@ class Batches:
 
     def close(self) -> None:
         """Ends it; the server forgets the rows."""
+        self._is_closed = True
         self._opened.close()
 
     def __enter__(self) -> Self:
