@@ -52,7 +52,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "releases/analysed": ("…, which is not open", "…, which this lake has not"),
         "reading/client": ("the answer broke off", "the answer was not read"),
-        "reading/export_client": ("the answer broke off",),
+        "reading/export_client": ("the answer broke off", "the batches were closed"),
         "server/backups": ("no folder of backups is set",),
         "server/client": ("there is no … …", "the lake server's token cannot be sent"),
         "server/jobs": (

@@ -17,6 +17,7 @@ Twinlake = Callable[..., Result]
 
 DONE: dict[str, Any] = {
     "added": ["clicks"], "edited": ["orders"], "removed": ["old"], "unchanged": ["users"], "applied": True,
+    "classified": [],
 }  # fmt: skip
 NOTHING = {**DONE, "added": [], "edited": [], "removed": [], "unchanged": ["orders"]}
 
@@ -37,6 +38,13 @@ def test_that_nothing_has_is_said(twinlake: Twinlake) -> None:
     done = twinlake(Answers(reload=NOTHING), "reload")
 
     assert done.stdout == "unchanged: orders\n" and "the files say nothing new" in done.stderr
+
+
+def test_what_is_classified_otherwise_is_said_for_it_changes_who_sees_what(twinlake: Twinlake) -> None:
+    told = ["latest_order.customer is classified as nothing", "orders.customer is classified personal"]
+    done = twinlake(Answers(reload={**NOTHING, "classified": told}), "reload")
+
+    assert done.stdout.splitlines() == ["unchanged: orders", *told] and done.stderr.count("nothing new") == 0
 
 
 def test_of_a_locked_broker_the_topics_are_made_once_the_files_are_known_to_be_right(

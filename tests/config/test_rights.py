@@ -120,3 +120,10 @@ def test_a_name_that_stands_for_nothing_is_found() -> None:
 
     assert unknown(rights, classes) == ("sales_*", "orders.amuont", "latest_order.customer", "personl")
     assert unknown(ALL, {"orders": {}}) == ()
+
+
+@pytest.mark.parametrize("condition", ["region IN (SELECT r FROM t)", "EXISTS ( from t )", "1 = (VALUES 1)"])
+def test_a_condition_that_reads_another_table_is_refused_where_it_is_given(condition: str) -> None:
+    with pytest.raises(UsageError, match="columns of its table alone"):
+        rights_of((), (), (), [f"orders: {condition}"])
+    assert rights_of((), (), (), ["orders: note = '(select' AND (selected OR (fromage))"]).rows

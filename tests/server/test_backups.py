@@ -64,6 +64,28 @@ def test_before_the_first_one_the_age_is_counted_from_the_first_release(settings
     assert not settings.values.backup.place.exists()  # type: ignore[union-attr]
 
 
+def test_a_folder_that_had_some_and_has_none_is_a_failure_until_there_is_one(settings: Settings) -> None:
+    place = settings.values.backup.place
+    assert place is not None
+    take(settings, place, Run(id="t"), lambda: NOW)
+    watch = BackupWatch(settings, lake_id(settings), [])
+    watch.look()
+
+    for _ in range(2):
+        if place.exists():
+            place.rename(place.with_name("elsewhere"))
+        watch.look()
+        state = watch.state()
+        assert state is not None and state.failed is not None and state.newest == format_moment(NOW)
+        assert "has none any more" in state.failed["what"] and format_moment(NOW) in state.failed["why"]
+
+    take(settings, place, Run(id="t"), lambda: NOW + timedelta(hours=1))
+    watch.look()
+    state = watch.state()
+    assert state is not None and state.failed is None
+    assert state.newest == format_moment(NOW + timedelta(hours=1))
+
+
 def test_the_newest_counts_and_one_that_failed_before_it_is_over(settings: Settings) -> None:
     place = settings.values.backup.place
     assert place is not None

@@ -264,7 +264,7 @@ def _delete(lake: OpenLake, log: Log, found: Expired, run: Run) -> Expired:
     breakpoints.at(Point.AFTER_RETENTION, log.topic.name)
     log.started()
     _drop_older(log, number)
-    return replace(found, deleted=True)
+    return replace(found, deleted=True, records=rows - left)
 
 
 def _refuse_unkept(lake: OpenLake, log: Log, start: LogStart) -> None:

@@ -40,7 +40,9 @@ def reload_command(*, asked: Asked, key: KEY = None, as_json: AS_JSON = False) -
             say(f"topic {name} {words}")
     if unchanged := found["unchanged"]:
         say(f"unchanged: {', '.join(unchanged)}")
-    if not any(found[what] for what in WORDS):
+    for one in found["classified"]:
+        say(one)
+    if not found["classified"] and not any(found[what] for what in WORDS):
         tell("the files say nothing new")
 
 

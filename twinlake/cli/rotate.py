@@ -66,7 +66,7 @@ def rotate(
     show_rows(
         ("secret", "new one from", "old one refused"),
         [
-            (one.name, f"{one.replaced_s} s", f"{one.refused_s} s" if one.answered else "its server is away")
+            (one.name, f"{one.replaced_s} s", f"{one.refused_s} s" if one.answered else "with its next start")
             for one in done
         ],
     )

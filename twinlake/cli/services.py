@@ -149,14 +149,33 @@ def asked(settings: Settings) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What services and lake server say of themselves; UnreachableError where nothing runs."""
     parts = control.describe(settings)
     if not parts:
-        if half_upgraded := upgrade.error_seen(folders_of(settings)):
-            raise UnreachableError(
-                f"Twinlake is not running: {half_upgraded.what}", half_upgraded.why, half_upgraded.remedy
-            )
+        if hindered := upgrade.error_seen(folders_of(settings)) or _refused_start(settings):
+            raise UnreachableError(f"Twinlake is not running: {hindered.what}", hindered.why, hindered.remedy)
         raise UnreachableError(
-            "Twinlake is not running", f"nothing runs for {settings.home}", "run `twinlake up`"
+            "Twinlake is not running", f"nothing runs for {settings.home}", _how_to_start(settings)
         )
     return parts, _lake_status(settings, parts)
+
+
+def _refused_start(settings: Settings) -> TwinlakeError | None:
+    try:
+        upgrade.refuse_start(folders_of(settings))
+    except UsageError as error:
+        return error
+    return None
+
+
+def _how_to_start(settings: Settings) -> str:
+    """Of an older lake by the way that keeps it as it is."""
+    from twinlake.lake import formats
+
+    known = formats.known(settings.lake) if isinstance(settings.lake, Path) else None
+    if known is not None and known.format < len(formats.STEPS):
+        return (
+            f"the lake has format {known.format}, and this version {len(formats.STEPS)}: `twinlake upgrade` "
+            "takes it on and keeps that of before; `twinlake up` takes it on and keeps nothing of it"
+        )
+    return "run `twinlake up`"
 
 
 def as_told(settings: Settings, parts: list[dict[str, Any]], lake: dict[str, Any]) -> dict[str, Any]:

@@ -91,6 +91,9 @@ class Rights:
                 )
 
 
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_SUBQUERY = re.compile(r"\(\s*(?:select|from|table|values|with)\b", re.IGNORECASE)
+"""The SQL server refuses it, too, by the plan, and so whoever reads: it is better said before."""
 ALL = Rights()
 """Of who reads everything."""
 
@@ -137,6 +140,8 @@ def _mask(text: str) -> tuple[str, str]:
 def _choice(text: str) -> tuple[str, str]:
     if not (found := _ROWS.fullmatch(text)):
         raise _wrong(text, "a choice of rows", "TABLE: CONDITION, such as \"orders: region = 'bavaria'\"")
+    if _SUBQUERY.search(_TEXT.sub("", found[2])):
+        raise _wrong(found[2][:80], "a condition of rows", "SQL over the columns of its table alone")
     return found[1], found[2].strip()
 
 

@@ -40,16 +40,19 @@ def history(log: Log) -> History:
     firsts = _firsts(log, metadata.get("ends", {}), end)
     first_at = to_json(min((at for _, at in firsts.values()), default=None))
     late = sorted((*key, offset) for key, (offset, _) in firsts.items() if offset > 0)
+    kept = frozenset[str]()
     why = "the log holds every record of the topic" + (f" since {first_at}" if first_at else "")
     start = log.start
     if start is not None:
         until = format_moment(from_micros(start.until))
+        kept = frozenset(one.fingerprint for one in start.kept)
         why = f"retention has deleted the log's records up to {until}, so that no new logic sees them"
     elif late:
         gaps = ", ".join(f"partition {partition} from offset {first}" for _, partition, first in late)
         why = f"the log begins later than the topic: {gaps}"
     return History(
         topic=name, records=rows_in(metadata.get("counts", {})), complete=not late and start is None, why=why,
+        kept=kept,
         bytes=int(delta.snapshot(log.spark, log.path).sizeInBytes()),
     )  # fmt: skip
 

@@ -48,6 +48,9 @@ class History:
     bytes: int
     complete: bool = True
     why: str = "the log holds every record since its first batch"
+    kept: frozenset[str] = frozenset()
+    """Fingerprints of logic whose states were kept of records that retention has deleted: such a build begins
+    with them."""
 
 
 def decide(
@@ -141,7 +144,7 @@ def _change(
         records=records if builds else 0,
         bytes=sum(history.bytes for history in logs) if builds else 0,
         minutes_estimate=round(seconds / 60, 2) if builds else 0.0,
-        reaches_back=all(history.complete for history in logs),
+        reaches_back=all(one.complete or proposal.fingerprint in one.kept for one in logs),
         history="; ".join(history.why for history in logs),
         reads=proposal.reads,
     )

@@ -106,9 +106,14 @@ class BackupWatch:
         archive = Archive(self._place)
         try:
             ids = archive.ids() if archive.is_begun(self._lake_id) else []
-            if not ids:
-                self._newest = None
-            elif self._newest is None or self._newest.id != ids[0]:
+            if not ids and self._newest is not None:
+                raise TwinlakeError(
+                    f"the folder of backups {self._place} has none any more",
+                    f"the newest was of {self._newest.made_at}",
+                    "see that its disk is there, bring back what was in it, or take another: "
+                    "`twinlake backup`",
+                )
+            if ids and (self._newest is None or self._newest.id != ids[0]):
                 self._newest = archive.load(ids[0])
             self._error = None
         except TwinlakeError as error:

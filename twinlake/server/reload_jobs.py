@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from twinlake.base.errors import ContractError, TwinlakeError, UnreachableError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.waiting import holding, wait_for
+from twinlake.lake.catalog import described
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.stranded import load_all, orphaned, stranded
+from twinlake.server.contract_facts import classification
 from twinlake.server.job_models import ReloadParams
 from twinlake.server.jobs import JobKind
 from twinlake.topics.kafka import Kafka
@@ -25,13 +27,15 @@ KNOWN_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Reloaded:
-    """By name, what became of the topics; with `applied` False what would become of them."""
+    """By name, what became of the topics; with `applied` False what would become of them. `classified` are
+    the columns whose classification is another now, each with it, which changes who sees what."""
 
     added: tuple[str, ...]
     edited: tuple[str, ...]
     removed: tuple[str, ...]
     unchanged: tuple[str, ...]
     applied: bool
+    classified: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(self).items()}
@@ -43,7 +47,18 @@ def do_reload(lake: OpenLake, params: ReloadParams, run: Run) -> Reloaded:
         topics, found = _refused_or_found(lake, params.check)
         if not params.check:
             _apply(lake, topics, found, run)
+            found = replace(found, classified=tuple(_classified(lake)))
     return found
+
+
+def _classified(lake: OpenLake) -> Iterator[str]:
+    """What readers get of contracts is published once the job has ended."""
+    before = described.classified(lake.path)
+    for view, columns in sorted(classification(lake).items()):
+        for column, now in columns.items():
+            was = before.get(view, {}).get(column)
+            if was is not None and sorted(was) != sorted(now):
+                yield f"{view}.{column} is classified {', '.join(now) or 'as nothing'}"
 
 
 def _refused_or_found(lake: OpenLake, check: bool) -> tuple[dict[str, Topic], Reloaded]:

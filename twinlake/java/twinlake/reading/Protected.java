@@ -204,7 +204,7 @@ final class Protected {
       LogicalPlan rows = inside;
       String condition = rights.condition(view);
       if (condition != null) {
-        rows = new Filter(Masks.barrier(), new Filter(parsed(view, condition, columns), rows));
+        rows = new Filter(Masks.barrier(), new Filter(resolved(view, condition, columns), rows));
       }
       Project project = new Project(Seqs.of(shownColumns(view, columns)), rows);
       project.setTagValue(SHOWN, full(schema(name), view));
@@ -259,6 +259,16 @@ final class Protected {
       return catalog.tableExists(view) ? catalog.getTableMetadata(view).schema() : null;
     } catch (NoSuchNamespaceException | NoSuchTableException gone) { // it was retired since
       return null;
+    }
+  }
+
+  private Expression resolved(String view, String text, StructType columns) {
+    try {
+      return Conditions.resolved(session, columns, () -> parsed(view, text, columns));
+    } catch (Refused refused) {
+      throw refused;
+    } catch (Exception wrong) { // of the analyzer
+      throw unusable(view, String.valueOf(wrong.getMessage()).lines().findFirst().orElse("it has no meaning"));
     }
   }
 

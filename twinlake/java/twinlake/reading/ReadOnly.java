@@ -21,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
@@ -120,6 +121,11 @@ public final class ReadOnly extends AbstractFunction1<SparkSessionExtensions, Bo
         throw new Refused("the setting " + key, MAY_SET);
       }
     }
+  }
+
+  /** A copy of the settings of the session that keeps the views. */
+  static SQLConf ownersConf() {
+    return ((org.apache.spark.sql.classic.SparkSession) ownerSession).sessionState().conf().clone();
   }
 
   static boolean isOwnerSession(SparkSession session) {
