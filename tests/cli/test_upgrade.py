@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.small_lake.small import unpack
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
+from twinlake.base.version import VERSION
 from twinlake.cli.app import build_app
 from twinlake.cli.upgrading import behind
 from twinlake.services.folders import Folders
@@ -119,3 +121,23 @@ def test_a_lake_that_is_not_as_it_was_is_said_with_names_and_numbers() -> None:
         "sales a-1 was at batch 7 of orders, and now at 5",
         "old b-1 was at batch 6 of orders, and now is not there",
     ]
+
+
+def test_status_after_the_way_back_says_why_up_would_be_refused(run: Run, home: Path) -> None:
+    State(
+        step=Step.RETURNED, was="0.0.9", now=VERSION, lake=str(home / "lake"), began_at="2026-01-31T12:00:00Z"
+    ).save(Folders(home=home))
+
+    error = refused(run("status"))
+
+    assert f"the lake of before was put back from Twinlake {VERSION}" in error.what
+    assert error.remedy == refused(run("up")).remedy and "install Twinlake 0.0.9" in error.remedy
+
+
+def test_status_of_an_older_lake_names_the_way_that_keeps_it(run: Run, home: Path) -> None:
+    assert refused(run("status")).remedy == "run `twinlake up`"
+    unpack(0, home)
+
+    remedy = refused(run("status")).remedy
+
+    assert remedy.startswith("the lake has format 0") and "`twinlake upgrade` takes it on and keeps" in remedy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -327,10 +328,10 @@ def test_what_only_views_read_is_not_masked_for_them(
     assert release is not None
     watermark = watermark_name("sales_per_region", release.tables["sales_per_region"], "orders")
     rita.may(masks={"personal": "null"})
-    asked = "SELECT region, window_start, sales, final FROM sales_per_region ORDER BY ALL"
+    asked = "SELECT final, count(*) AS n FROM sales_per_region GROUP BY final ORDER BY final"
 
-    assert rita.rows(asked) == sql.rows(asked)
-    assert None not in {row["final"] for row in rita.rows(asked)}
+    wait_for("the classifications", lambda: rita.rows(asked) == sql.rows(asked) or None, 10)
+    assert {row["final"] for row in rita.rows(asked)} == {False, True}
     assert "read as it is" in rita.is_refused(f"SELECT * FROM meta.{watermark}")
 
 
@@ -376,7 +377,7 @@ def test_connections_end_with_the_password_that_opened_them(
         try:
             over_jdbc(mine, "SELECT 1")
         except Exception as error:
-            assert "session" in str(error).lower() or "password of rita has changed" in str(error)
+            assert re.search("(?i)session|OperationHandle|password of rita has changed", str(error))
             return True
         return None
 

@@ -113,7 +113,7 @@ class Guard:
                 return _without_header(request)
         unknown = UsageError(
             "the request was refused", "its user or password is missing or wrong",
-            "take sql_user and sql_password from services.json",
+            "show the name and password that you were given; those of the first user are in services.json",
         )  # fmt: skip
         return JSONResponse(unknown.to_json(), 401, headers=BASIC.make_authenticate_headers())
 

@@ -21,7 +21,7 @@ class UnknownUserError(TwinlakeError):
     def __init__(self) -> None:
         super().__init__(
             "the request was refused", "its user or password is missing or wrong",
-            "take sql_user and sql_password from services.json",
+            "show the name and password that you were given; those of the first user are in services.json",
         )  # fmt: skip
 
 

@@ -67,10 +67,10 @@ public final class RunningStatements extends SparkListener {
     return one != null && one.end(new ReportedError(what, why, remedy, Statement.CANCELLED));
   }
 
-  /** Ends those of a user over JDBC, whose clients get this error. */
-  static void endOf(String user, String what, String why, String remedy) {
-    OVER_JDBC.values().stream().filter(one -> one.user().equals(user))
-        .forEach(one -> one.end(new ReportedError(what, why, remedy, Statement.CANCELLED)));
+  /** Ends those of a user over JDBC, whose clients get this error; how many there were. */
+  static long endOf(String user, String what, String why, String remedy) {
+    return OVER_JDBC.values().stream().filter(one -> one.user().equals(user))
+        .filter(one -> one.end(new ReportedError(what, why, remedy, Statement.CANCELLED))).count();
   }
 
   /** Bytes by the statement's id over JDBC, or its tag over HTTP, as JSON; of one without a task nothing. */

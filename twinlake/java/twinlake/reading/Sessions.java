@@ -12,6 +12,8 @@ import org.apache.spark.sql.SparkSession;
 public final class Sessions {
   private static final Map<HiveSession, String> USED = Collections.synchronizedMap(new WeakHashMap<>());
 
+  private static final long HEARD_MS = 500;
+
   private Sessions() {}
 
   /** Whose password the connection has shown: a session's own name of the user ends before an @ or /. */
@@ -25,6 +27,14 @@ public final class Sessions {
     return TSetIpAddressProcessor.getUserName();
   }
 
+  private static void pause() {
+    try {
+      Thread.sleep(HEARD_MS);
+    } catch (InterruptedException ended) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
   static void uses(HiveSession session, SparkSession sparks) {
     USED.put(session, user(session));
     Rights.begin(sparks, user(session));
@@ -32,7 +42,9 @@ public final class Sessions {
 
   /** Statements of this user are ended with this error, and their connections closed: their next call fails. */
   public static void end(String user, String what, String why, String remedy) {
-    RunningStatements.endOf(user, what, why, remedy);
+    if (RunningStatements.endOf(user, what, why, remedy) > 0) {
+      pause(); // a client that asks for the state of a statement of a closed connection would not get the error
+    }
     for (Map.Entry<HiveSession, String> one : Map.copyOf(USED).entrySet()) {
       if (one.getValue().equals(user)) {
         try {
