@@ -11,7 +11,7 @@ from click.testing import Result
 
 from tests.cli.answers import Answers, Ended, lines
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.cli.services import problems
+from twinlake.services.problems import problems
 
 Twinlake = Callable[..., Result]
 

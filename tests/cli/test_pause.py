@@ -9,8 +9,8 @@ from click.testing import Result
 
 from tests.cli.answers import Answers
 from twinlake.cli.pause import show_paused
-from twinlake.cli.services import problems
 from twinlake.lake.catalog.paused import Paused
+from twinlake.services.problems import problems
 
 Twinlake = Callable[..., Result]
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from tests.unopened import certificate, make_live, unopened
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.cli import services
+from twinlake.cli import status
 from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog.version import Health
@@ -46,8 +46,8 @@ NOTHING: dict[str, Any] = {
 
 def shown(capsys: pytest.CaptureFixture[str], part: dict[str, Any] = PART, **lake: Any) -> list[str]:
     told = {**NOTHING, **lake}
-    services._show([part], told)
-    services._show_problems(services.problems([part], told))
+    status._show([part], told)
+    status._show_problems(status.problems([part], told))
     return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
 
@@ -140,7 +140,7 @@ def test_a_warning_of_a_topic_is_a_problem_with_its_remedy() -> None:
     said = {"what": "topic orders is compacted", "why": "records go", "remedy": "set delete"}
     nothing: dict[str, Any] = {"versions": [], "certificates": [], "changelogs": [], "damaged": []}
 
-    found = services.problems([], {**nothing, "topics": [{**TOPIC, "warnings": [said]}]})
+    found = status.problems([], {**nothing, "topics": [{**TOPIC, "warnings": [said]}]})
 
     assert found == [("warning", "orders", "topic orders", said)]
 
@@ -209,9 +209,9 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`running(supervisor=False, part={...}, topics=[...])`: one part runs, the lake server says the rest."""
 
     def run(supervisor: bool = True, part: dict[str, Any] = PART, **lake: Any) -> None:
-        monkeypatch.setattr(services.control, "describe", lambda settings: [{**PART, **part}])
-        monkeypatch.setattr(services.record, "supervisor_alive", lambda settings: supervisor)
-        monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
+        monkeypatch.setattr(status.control, "describe", lambda settings: [{**PART, **part}])
+        monkeypatch.setattr(status.record, "supervisor_alive", lambda settings: supervisor)
+        monkeypatch.setattr(status, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
 
     return run
 
@@ -239,6 +239,50 @@ def test_status_ends_with_1_where_somebody_has_to_look_and_3_where_a_part_is_awa
 
     assert invoke(tmp_path, "status").exit_code == exit_code
     assert invoke(tmp_path, "status", "--json").exit_code == exit_code
+
+
+def test_the_short_form_has_a_line_for_each_and_fits_80_columns(
+    running: Callable[..., None], tmp_path: Path
+) -> None:
+    release = {"number": 2, "kind": "promote", "created_at": "2026-01-31T12:00:00Z", "approved_by": "ann",
+               "tables": {"sales": "v-1"}}  # fmt: skip
+    version = asdict(STORED)
+    running(topics=[TOPIC], versions=[version], release=release)
+    well = invoke(tmp_path, "status", "--short")
+    assert well.stdout.splitlines() == [
+        "services: 1 of 1 answer", "release 2 (promote by ann)", "topic orders: running, 12 records behind",
+        "table sales: maintained, 0.0 s behind", "all is well",
+    ]  # fmt: skip
+
+    stopped = {**TOPIC, "state": "stopped", "lag_records": None, "error": RECREATED}
+    running(part={"answers": False}, topics=[stopped], release=release, versions=[version])
+    ill = invoke(tmp_path, "status", "-s")
+    assert ill.exit_code == 3
+    assert ill.stdout.splitlines()[0] == "services: 0 of 1 answer; not lake"
+    assert "topic orders: stopped, its lag is not known" in ill.stdout
+    assert "orders: the topic was recreated" in ill.stdout and "all is well" not in ill.stdout
+    assert max(map(len, (well.stdout + ill.stdout).splitlines())) <= 80
+
+
+def test_it_is_shown_again_and_again_until_somebody_ends_it(
+    running: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = invoke(tmp_path, "status", "--watch").exception
+    assert isinstance(refused, UsageError) and "needs a terminal" in refused.what
+    running(topics=[TOPIC])
+    slept = list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(status, "is_terminal", lambda: True)
+    monkeypatch.setattr(status.time, "sleep", sleep)
+    done = invoke(tmp_path, "status", "--watch", "--short")
+
+    assert done.exit_code == 130 and slept == [status.AGAIN_S] * 2
+    assert done.stdout.count("topic orders: running") == 2
 
 
 def test_status_says_what_a_dead_supervisor_means_and_how_to_start_it_again(

@@ -12,11 +12,11 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.ingest.stage import Stage
 from tests.unopened import unopened
 from twinlake.base.times import EPOCH
-from twinlake.cli.services import problems
 from twinlake.ingest.ingest import RUNNING, Ingest
 from twinlake.kinds.windows import micros
 from twinlake.server import topic_watch
 from twinlake.server.lake_server import LakeServer
+from twinlake.services.problems import problems
 
 HOUR = timedelta(hours=1)
 

@@ -14,7 +14,7 @@ from jobs.tables import sales_per_region
 from tests.releases.lake import Lake, append_orders, following_sql_server, registry_of_orders
 from twinlake.base.errors import DifferenceError, UsageError
 from twinlake.batch import witnessing
-from twinlake.cli import services
+from twinlake.cli import status
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
 from twinlake.kinds.measures.totals import Sum
@@ -162,7 +162,7 @@ def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
     page = lake.server.lake.plans.report(plan)
     assert page is not None and "records: orders 0/0/" in page
     assert "twinlake explain" not in page  # which asks the live release
-    ((_, _, whose, problem),) = services.problems(
+    ((_, _, whose, problem),) = status.problems(
         [], {"topics": [], "versions": [], "certificates": [made.summary()], "changelogs": [], "damaged": []}
     )
     assert whose == f"doubled {version.name}" and problem["what"].startswith("DuckDB 2.0.0 differs")

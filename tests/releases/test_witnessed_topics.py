@@ -15,7 +15,7 @@ from tests.releases import lake as lakes
 from tests.releases.lake import Lake, append_orders, following_sql_server, registry_of_orders
 from twinlake.base.errors import DifferenceError
 from twinlake.batch import witnessing_topics
-from twinlake.cli import services
+from twinlake.cli import status
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.topic_certificates import TopicCertificate
 from twinlake.releases.gate_checks import Check, Gate
@@ -109,7 +109,7 @@ def test_a_mistake_of_ingest_is_named_and_blocks_the_release(
     assert first.witness == {"event.region": "'r0!'"}
     lists = ("topics", "versions", "certificates", "changelogs", "damaged")
     nothing: dict[str, Any] = {name: [] for name in lists}
-    ((_, _, whose, problem),) = services.problems([], {**nothing, "topic_certificates": [made.summary()]})
+    ((_, _, whose, problem),) = status.problems([], {**nothing, "topic_certificates": [made.summary()]})
     assert whose == "topic orders" and "record 0/0/50 has event.region 'r0', not 'r0!'" in problem["what"]
 
 

@@ -16,7 +16,8 @@ from twinlake.base.errors import UsageError
 from twinlake.base.version import VERSION
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "services": ("up", "down", "status", "logs", "reset"), "doctor": ("doctor",), "produce": ("produce",),
+    "services": ("up", "down", "logs", "reset"), "status": ("status",), "doctor": ("doctor",),
+    "produce": ("produce",),
     "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "expire", "maintain"),
     "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
@@ -26,7 +27,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
-    "upgrade": ("upgrade",), "release": ("release",), "pages": ("open",), "tables": ("tables", "describe"),
+    "upgrade": ("upgrade",), "release": ("release",), "pages": ("open",), "sql": ("sql",),
+    "tables": ("tables", "describe"),
 }  # fmt: skip
 """Module -> the commands that it adds."""
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -38,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "release", "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire",
         "reload", "topic",
     ),
-    "Read tables": ("tables", "describe", "query", "get", "explain", "changelog", "publish"),
+    "Read tables": ("tables", "describe", "sql", "query", "get", "explain", "changelog", "publish"),
     "Prove and repair": ("verify", "rebuild", "quarantine", "replay"),
     "Operate": (
         "jobs", "queries", "pause", "resume", "alarm", "audit", "users", "user", "rotate", "backup",

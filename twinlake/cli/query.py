@@ -81,10 +81,15 @@ def query_command(
         why = f"at most {MOST_SHOWN:,} rows are shown"
         raise UsageError(f"{limit:,} rows are too many", why, "write them to a file with --output")
     if as_json:
-        found = ask_each(services, sql, limit, as_of, _print_rows, waiting)
+        _tell(ask_each(services, sql, limit, as_of, _print_rows, waiting), limit)
     else:
-        found = ask(services, sql, limit, as_of, waiting)
-        show(found)
+        answer(services, sql, limit, as_of, waiting)
+
+
+def answer(services: Services, sql: str, limit: int, as_of: str | None, waiting: Waiting) -> None:
+    """Shows the rows of a statement, and what is to be known of them."""
+    found = ask(services, sql, limit, as_of, waiting)
+    show(found)
     _tell(found, limit)
 
 

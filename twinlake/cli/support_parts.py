@@ -176,7 +176,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 
 def _status(settings: Settings) -> Any:
-    from twinlake.cli.services import as_told, asked
+    from twinlake.cli.status import as_told, asked
 
     return without_rows(as_told(settings, *asked(settings)))
 

@@ -14,7 +14,7 @@ from twinlake.base.waiting import wait_for
 from twinlake.cli.check import refuse_stranding
 from twinlake.cli.doctor import check_given
 from twinlake.cli.jobs import lake_client
-from twinlake.cli.services import asked
+from twinlake.cli.status import asked
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.standing import standing
