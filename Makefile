@@ -30,7 +30,7 @@ help:
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
-	@echo "make docs     write again what docs/ holds of the code: API, metrics, settings, the editors' schemas"
+	@echo "make docs     write again what docs/ holds of the code: API, commands, metrics, settings, the editors' schemas"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel, a shard that the commit draws"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -117,6 +117,7 @@ bench-look-ups: jars
 docs: jars
 	@$(PY) -m twinlake.server.api_doc > .jars/docs.made && mv .jars/docs.made docs/api.md
 	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
+	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md
 	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
 

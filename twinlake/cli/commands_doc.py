@@ -1,0 +1,95 @@
+"""docs/commands.md from the command line itself: `python -m twinlake.cli.commands_doc > docs/commands.md`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from twinlake.cli.app import GROUPS, build_app
+
+HEAD = """# Commands
+
+Made from the code by `python -m twinlake.cli.commands_doc`; a test compares. `twinlake COMMAND --help` says
+the same, and `twinlake --install-completion` has bash, zsh and fish complete it.
+
+Before a command stand `--home DIR` (the data directory; else `$TWINLAKE_HOME`, or `.twinlake` in the project)
+and `--project DIR`. Results go to stdout, words about the work and errors to stderr. `--json` prints one JSON
+value on stdout, an error too: `{"error", "what", "why", "remedy"}`.
+
+| exit code | |
+|---|---|
+| 0 | done, and all is as it should be |
+| 1 | done, and something differs, fails a check, or needs somebody; or it failed |
+| 2 | used wrongly: a name, a value or a file that cannot be; nothing was changed |
+| 3 | a service is away, or does not answer |
+| 130 | ended by ^C |
+| 141 | nobody reads stdout any more |
+"""
+_TYPES = {int: "NUMBER", float: "NUMBER", Path: "FILE"}
+_ALWAYS = {"help", "install_completion", "show_completion", "home", "project", "version"}
+
+
+def text() -> str:
+    """The whole page."""
+    tree: Any = typer.main.get_command(build_app())
+    parts = [HEAD]
+    for title, names in GROUPS.items():
+        parts.append(f"## {title}\n")
+        for name in names:
+            parts += _of(f"twinlake {name}", tree.commands[name])
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _of(name: str, command: Any) -> Iterator[str]:
+    if commands := getattr(command, "commands", None):
+        for below, one in commands.items():
+            yield from _of(f"{name} {below}", one)
+        return
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and one.name not in _ALWAYS]
+    usage = " ".join([name, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+    yield f"### {name}\n"
+    yield f"`{usage}`\n"
+    yield _lines(command.help)
+    yield ""
+    if arguments or options:
+        yield "| | |"
+        yield "|---|---|"
+        for one in arguments:
+            yield f"| `{_cell(_argument(one))}` | {_cell(one.help)} |"
+        for one in options:
+            yield f"| `{_cell(_option(one))}` | {_cell(one.help)}{_default(one)} |"
+        yield ""
+
+
+def _argument(one: Any) -> str:
+    name = (one.metavar or one.name.upper()) + ("..." if one.nargs == -1 else "")
+    return name if one.required else f"[{name}]"
+
+
+def _option(one: Any) -> str:
+    names = ", ".join(sorted(one.opts, key=len))
+    if one.is_flag:
+        return names
+    return f"{names} {one.metavar or _TYPES.get(one.type_descriptor.annotation, 'TEXT')}"
+
+
+def _default(one: Any) -> str:
+    return f" ({one.default} unless given)" if one.default not in (None, False, "", []) else ""
+
+
+def _cell(words: str | None) -> str:
+    return re.sub(r"\s+", " ", words or "").replace("|", "\\|").strip()
+
+
+def _lines(words: str | None) -> str:
+    return cleandoc(words or "").replace("\f", "").strip()
+
+
+if __name__ == "__main__":
+    print(text(), end="")
