@@ -214,6 +214,21 @@ def put_right(stage: Stage) -> bool:
         return False
 
 
+def test_new_records_do_not_wait_after_the_first_commit_as_changes_of_views_do(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "WHOLE_EVERY_S", 600.0)
+    path = stage.publish(EVENTS)
+    stage.until_published(EVENTS)
+    shutil.rmtree(path)
+    wait_for("the first commit", lambda: commits_of(path) or None, 60)
+    assert commits_of(path)[-1]["way"] == NEW
+
+    stage.append(11_100 + stage.batches)
+
+    assert stage.until_published(EVENTS)["way"] == RECORDS
+
+
 @pytest.mark.faults
 def test_a_damaged_file_is_named_and_others_go_on(stage: Stage) -> None:
     path = stage.publish(LATEST)

@@ -160,7 +160,7 @@ class Publisher(TableWorker):
         self._at, self._is_known, self._committed = at, is_next, committed if is_next else _UNSEEN
         self._measure()
         took = time.monotonic() - began
-        is_view = not is_stored(opened.definition) and at.way != changes.RECORDS
+        is_view = not is_stored(opened.definition) and not changes.is_of_records(opened)
         rest_s = max(EVERY_S, took, min(REST * took, LONGEST_REST_S))
         self._rest_until = time.monotonic() + (max(WHOLE_EVERY_S, 9 * took) if is_view else rest_s)
         self._journal.debug("published", way=at.way, rows=at.changed, position=at.position, seconds=took)
