@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
     "backup": ("backup", "restore"), "rotate": ("rotate",), "support": ("support",), "unit": ("unit",),
-    "upgrade": ("upgrade",), "release": ("release",), "pages": ("open",), "sql": ("sql",),
+    "upgrade": ("upgrade",), "release": ("release",), "pages": ("open",), "sql": ("sql",), "acls": ("acls",),
     "tables": ("tables", "describe"),
 }  # fmt: skip
 """Module -> the commands that it adds."""
@@ -44,7 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Prove and repair": ("verify", "rebuild", "quarantine", "replay"),
     "Operate": (
         "jobs", "queries", "pause", "resume", "alarm", "audit", "users", "user", "rotate", "backup",
-        "restore", "expire", "maintain", "support", "unit", "upgrade",
+        "restore", "expire", "maintain", "support", "unit", "acls", "upgrade",
     ),
 }  # fmt: skip
 """How the help shows them, in this order."""
