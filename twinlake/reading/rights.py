@@ -96,13 +96,16 @@ class RightsInForce:
             self._look_at_users()
 
     def sees_everything(self, user: User) -> bool:
-        return bool(self._rights.seesEverything(user.name))
+        known = self._of_each.get(user.name)
+        return known is not None and known.rights is None
 
     def may_read(self, user: User, view: str) -> bool:
-        return bool(self._rights.reads(user.name, view))
+        return self.sees_everything(user) or bool(self._rights.reads(user.name, view))
 
     def sees_all(self, user: User, *views: str) -> bool:
-        return all(self._rights.seesAll(self._owner, user.name, one) for one in views)
+        return self.sees_everything(user) or all(
+            self._rights.seesAll(self._owner, user.name, one) for one in views
+        )
 
     def _look_at_users(self) -> None:
         seen = _stamp(self._file)
