@@ -25,9 +25,14 @@ MODULES = (
 
 _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
     "what a command or a job was asked is wrong, and the error says it all": {
-        "backup/restore": ("… is no path in a data directory",),
+        "backup/restore": (
+            "… is no path in a data directory", "… is a mount point",
+            "a restore into this data directory was interrupted",
+        ),
         "backup/archive": ("there is no backup …",),
-        "backup/take": ("there is no lake at …",),
+        "backup/take": (
+            "there is no lake at …", "another lake has taken the place of … while it was backed up",
+        ),
         "base/files": ("… is there already", "… cannot be written"),
         "changelog/destination": (
             "topic … has records already", "topic … holds something else than positions",

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import threading
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.small_lake.small import unpack
+from twinlake.backup import restore as restoring
+from twinlake.backup import snapshot as snapshots
+from twinlake.backup import take as taking
 from twinlake.backup.archive import KEPT_UNNAMED_S, Archive, Backup
 from twinlake.backup.check import check
 from twinlake.backup.restore import restore
-from twinlake.backup.take import take
+from twinlake.backup.take import take, take_and_keep
 from twinlake.base.errors import DamagedError, FormatError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.job import CancelledError, Run
+from twinlake.cli.app import build_app
 from twinlake.config.settings import Settings
+from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.paused import Paused, Pauses
 from twinlake.lake.delta.table_state import TableState
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -151,6 +162,145 @@ def test_one_that_is_interrupted_is_none_and_the_next_one_is_whole(home: Path, f
     for half in folder.rglob("*.parquet"):
         half.write_bytes(b"half")
     assert check(Archive(folder), taken(home, folder), RUN).is_whole
+
+
+def test_what_one_that_was_interrupted_has_copied_is_not_copied_again(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, seen = taking.copied, list[str]()
+
+    def copied(source: Path, target: Path, moved: Callable[[int], None]) -> tuple[int, str]:
+        if len(seen) == 20:
+            raise FileNotFoundError(str(source))
+        seen.append(str(target))
+        return copy(source, target, moved)
+
+    monkeypatch.setattr(taking, "copied", copied)
+    with pytest.raises(TwinlakeError, match="not copied again"):
+        taken(home, folder)
+    before = {*seen}
+    Path(seen[0]).unlink()
+    with (folder / "copied.jsonl").open("a") as notes:
+        notes.write('{"path": "lake/torn')
+    seen.clear()
+    monkeypatch.setattr(taking, "copied", lambda *given: (seen.append(str(given[1])), copy(*given))[1])
+
+    made = taken(home, folder)
+
+    assert before & {*seen} == {min(before & {*seen})} and check(Archive(folder), made, RUN).is_whole
+    assert not (folder / "copied.jsonl").exists()
+    seen.clear()
+    taken(home, folder, NOW + timedelta(minutes=1))
+    assert seen == []
+
+
+def test_everything_of_a_lake_is_backed_up_or_known_to_be_left_out(home: Path, folder: Path) -> None:
+    lake = home / "lake"
+    Pauses(lake).put(
+        Paused(kind="topic", name="orders", since="2026-01-31T12:00:00Z", by="anna", reason="rubbish")
+    )
+    made = taken(home, folder)
+    again = home.with_name("again")
+
+    restore(Archive(folder), made, again, again / "lake", RUN)
+
+    (found,) = Pauses(again / "lake").all()
+    assert (found.name, found.reason) == ("orders", "rubbish")
+    left = {one.name for one in lake.iterdir()} - {one.name for one in (again / "lake").iterdir()}
+    assert left <= {"checkpoints", "lake.lock", "report.json", "described.json", "staging", "published"}
+
+
+def test_two_lakes_that_begin_in_one_folder_do_not_share_it(
+    home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one looks at the empty folder; the other takes a backup; the one goes on."""
+    other = tmp_path / "other"
+    unpack(0, other)
+    known = formats.known(other / "lake")
+    assert known is not None
+    replace(known, id="another").save(other / "lake")
+    look, looked = Archive.is_begun, list[str]()
+
+    def is_begun(self: Archive, lake_id: str) -> bool:
+        found = look(self, lake_id)
+        if lake_id == "another" and not looked:
+            looked.append(lake_id)
+            taken(home, folder)
+        return found
+
+    monkeypatch.setattr(Archive, "is_begun", is_begun)
+
+    with pytest.raises(UsageError, match="has the backups of another lake"):
+        take_and_keep(Settings(home=other), folder, 1, RUN, lambda: NOW + timedelta(minutes=1))
+    assert len(Archive(folder).ids()) == 1 and taken(home, folder, NOW + timedelta(hours=1))
+
+
+def test_a_lake_that_takes_the_place_of_another_is_not_mixed_with_it(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, versions = home / "lake", snapshots._versions
+    shutil.copytree(lake, home / "lake.before")
+
+    def swapped(of: Path) -> Iterator[tuple[str, str]]:
+        lake.rename(home / "lake.after")
+        (home / "lake.before").rename(lake)
+        return versions(of)
+
+    with monkeypatch.context() as swapping, pytest.raises(TwinlakeError, match="taken the place of"):
+        swapping.setattr(snapshots, "_versions", swapped)
+        taken(home, folder)
+    assert Archive(folder).ids() == [] and taken(home, folder)
+
+
+def test_a_lake_of_a_newer_format_is_not_taken(home: Path, folder: Path) -> None:
+    known = formats.known(home / "lake")
+    assert known is not None
+    replace(known, format=99, needs="9.9.9").save(home / "lake")
+
+    with pytest.raises(FormatError):
+        taken(home, folder)
+
+
+def test_one_that_is_removed_while_it_is_read_is_not_called_damaged(home: Path, folder: Path) -> None:
+    old = taken(home, folder)
+    (home / "access" / "users").write_text("anna:1:ab:cd:analyst\n")
+    for file in folder.rglob("*"):
+        os.utime(file, (time.time() - KEPT_UNNAMED_S - 1,) * 2)
+    take_and_keep(Settings(home=home), folder, 1, RUN, lambda: NOW + timedelta(days=1))
+    again = home.with_name("again")
+
+    with pytest.raises(NotFoundError, match="was removed while it was read"):
+        check(Archive(folder), old, RUN)
+    with pytest.raises(NotFoundError, match="was removed while it was read"):
+        restore(Archive(folder), old, again, again / "lake", RUN)
+
+
+def test_nothing_starts_on_half_a_lake_nor_is_one_restored_into_a_mount_point(
+    home: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, again, copy = taken(home, folder), tmp_path / "again", restoring.copied
+    count = iter(range(20))
+
+    def copied(*given: Any) -> tuple[int, str]:
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+        return copy(*given)
+
+    with monkeypatch.context() as killing, pytest.raises(KeyboardInterrupt):
+        killing.setattr(restoring, "copied", copied)
+        restore(Archive(folder), made, again, again / "lake", RUN)
+
+    assert (again / "twinlake.toml").exists(), "it says where the lake would be"
+    monkeypatch.setenv("TWINLAKE_HOME", str(again))
+    done = CliRunner().invoke(build_app(), ["up"])
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.what == "a restore into this data directory was interrupted"
+    assert not (again / "lake").exists()
+
+    monkeypatch.setattr(Path, "is_mount", lambda self: self.name == "lake")
+    with pytest.raises(UsageError, match="is a mount point"):
+        restore(Archive(folder), made, tmp_path / "third", tmp_path / "third" / "lake", RUN)
+    assert not (tmp_path / "third").exists()
 
 
 def test_it_is_refused_where_it_would_be_lost_with_the_lake_or_mixed_with_something(

@@ -141,3 +141,13 @@ def test_status_of_an_older_lake_names_the_way_that_keeps_it(run: Run, home: Pat
     remedy = refused(run("status")).remedy
 
     assert remedy.startswith("the lake has format 0") and "`twinlake upgrade` takes it on and keeps" in remedy
+
+
+def test_a_folder_that_no_upgrade_has_made_is_not_let_go(run: Run, home: Path) -> None:
+    (home / "lake.before").mkdir()
+    (home / "lake.before" / "mine").write_text("a copy")
+
+    error = refused(run("upgrade", "--done", "--yes"))
+
+    assert error.what == "nothing was deleted" and "lake.before" in error.why
+    assert (home / "lake.before" / "mine").read_text() == "a copy"

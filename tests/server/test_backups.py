@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,8 @@ from twinlake.base.times import format_moment
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
-from twinlake.server.backups import BackupState, BackupWatch
+from twinlake.server.backups import BackupState, BackupWatch, do_backup
+from twinlake.server.job_models import BackupParams
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 FAILED = Job(
@@ -84,6 +87,25 @@ def test_a_folder_that_had_some_and_has_none_is_a_failure_until_there_is_one(set
     state = watch.state()
     assert state is not None and state.failed is None
     assert state.newest == format_moment(NOW + timedelta(hours=1))
+
+
+def test_the_job_does_not_begin_again_where_a_disk_is_not_mounted(settings: Settings) -> None:
+    place = settings.values.backup.place
+    assert place is not None
+    lake: Any = SimpleNamespace(settings=settings, clock=lambda: NOW)
+    do_backup(lake, BackupParams(), Run(id="t"))
+    place.rename(place.with_name("unmounted"))
+    place.mkdir()
+
+    with pytest.raises(TwinlakeError, match="has none any more") as error:
+        do_backup(lake, BackupParams(), Run(id="t"))
+    assert f"begin again: `twinlake backup {place}`" in error.value.remedy and not [*place.iterdir()]
+    failed = looked(settings).failed
+    assert failed is not None and failed["what"] == error.value.what, "who has just started knows it"
+
+    take(settings, place, Run(id="t"), lambda: NOW)
+    do_backup(lake, BackupParams(), Run(id="t"))
+    assert looked(settings).failed is None
 
 
 def test_the_newest_counts_and_one_that_failed_before_it_is_over(settings: Settings) -> None:

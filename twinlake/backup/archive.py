@@ -4,9 +4,11 @@
     backups/<id>.json   of which files a backup consists, with length and SHA-256 of each
     data/<path>         data files by their path in the lake: one of that name never changes
     content/<sha256>    all others
+    copied.jsonl        on a disk, while one is taken: the data files that it has copied
 
 A backup is there when its JSON is: that is written last. What no backup names was left by one that was
-interrupted; it is overwritten by the next, and goes when it is a day old.
+interrupted; the next one takes what the notes of that say, overwrites the rest, and it goes when it is a day
+old.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +39,7 @@ _ID = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
 _ABOUT, _BACKUPS, _DATA, _CONTENT = "archive.json", "backups", "data", "content"
 _PARTS = (_BACKUPS, _DATA, _CONTENT)
 _LOCK = ".lock"
+_NOTES = "copied.jsonl"
 TURN_S = 600.0
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -87,12 +90,15 @@ class Archive:
     def __init__(self, folder: Location) -> None:
         self.folder = folder
 
+    def make_folder(self, lake_id: str) -> None:
+        """Where it is missing; UsageError for one that keeps another lake's backups, or something else."""
+        if not self.is_begun(lake_id) and isinstance(self.folder, Path):
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     def begin(self, lake_id: str) -> None:
-        """Makes an empty folder one; UsageError where it keeps another lake's backups, or something else."""
+        """Makes an empty folder one, `alone`; UsageError as above: another lake may have begun meanwhile."""
         if self.is_begun(lake_id):
             return
-        if isinstance(self.folder, Path):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for part in _PARTS:
             store.make_folder(self.folder / part)
             store.make_private(self.folder / part)  # hashes of passwords go there
@@ -110,7 +116,7 @@ class Archive:
 
     def _refuse_used(self) -> None:
         """A kill may have left empty parts of one."""
-        names = sorted(one for one in store.names(self.folder) if not one.startswith("."))
+        names = sorted(one for one in store.names(self.folder) if not one.startswith(".") and one != _NOTES)
         if used := [one for one in names if one not in _PARTS or store.names(self.folder / one)]:
             why = f"it holds {', '.join(used[:3])}, and no archive.json"
             raise UsageError(f"{self.folder} is no folder of backups", why, "name an empty folder")
@@ -162,6 +168,8 @@ class Archive:
     def save(self, backup: Backup) -> None:
         """Only when all of its files are there: it counts from here on."""
         store.replace(self._file(backup.id), json.dumps(asdict(backup)))
+        if isinstance(self.folder, Path):
+            (self.folder / _NOTES).unlink(missing_ok=True)
 
     def place(self, file: File) -> Location:
         """Where the file is kept."""
@@ -174,8 +182,39 @@ class Archive:
         return self.folder / _CONTENT / sha256[:2] / sha256
 
     def known(self) -> dict[str, File]:
-        """The data files of the newest backup, by their paths: what that lacks does not come back."""
-        return {one.path: one for one in self.load().files if one.is_data} if self.ids() else {}
+        """The data files of the newest backup, by their paths: what that lacks does not come back. With those
+        of one that was interrupted."""
+        of_newest = {one.path: one for one in self.load().files if one.is_data} if self.ids() else {}
+        return {**self._noted(), **of_newest}
+
+    @contextmanager
+    def noting(self) -> Iterator[Callable[[File], None]]:
+        """To be called, `alone`, with each data file that was copied, for one after an interruption."""
+        if not isinstance(self.folder, Path):
+            yield lambda file: None
+            return
+        with (self.folder / _NOTES).open("a") as notes:
+
+            def note(file: File) -> None:
+                notes.write(json.dumps(asdict(file)) + "\n")
+                notes.flush()
+
+            yield note
+
+    def _noted(self) -> dict[str, File]:
+        if not isinstance(self.folder, Path):
+            return {}
+        try:
+            lines = (self.folder / _NOTES).read_text().splitlines()
+        except FileNotFoundError:
+            return {}
+        found = {}
+        for line in lines:
+            with suppress(ValueError, TypeError, OSError):  # torn by a kill or a full disk; it is gone
+                file = File(**json.loads(line))
+                if (self.folder / _DATA / file.path).stat().st_size == file.bytes:
+                    found[file.path] = file
+        return found
 
     def keep(self, many: int) -> list[str]:
         """Lets all but the newest ones go, with what none of the rest needs; which ones.

@@ -8,6 +8,7 @@ from pathlib import Path
 from stat import S_IRWXO
 
 from twinlake.backup.archive import Archive, Backup, File
+from twinlake.backup.check import refuse_removed
 from twinlake.backup.copying import copied, counting, each
 from twinlake.backup.snapshot import LAKE, below
 from twinlake.base.errors import DamagedError, UsageError
@@ -29,6 +30,7 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
     for a file that is not as it was written: then there is no lake, and the folder is to be removed."""
     refuse_used(home, lake)
     formats.refuse_newer(archive.folder, formats.Known(id=backup.lake_id, format=backup.lake_format))
+    _refuse_mounted(lake)
     home.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     _close(home)
     unfinished, moved = lake.with_name(UNFINISHED), counting(run, backup.bytes, "copying")
@@ -40,14 +42,27 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
         try:
             found = copied(archive.place(file), target, moved)
         except FileNotFoundError as error:
+            refuse_removed(archive, backup)
             raise _damaged(archive.place(file)) from error
         if found != (file.bytes, file.sha256):
             raise _damaged(archive.place(file))
         if target.parent.name == LOG_FOLDER and checkpoint_files.NAME.fullmatch(target.name):
             checkpoint_files.sum_up(target)
 
-    each(put, sorted(backup.files, key=lambda one: one.path), lambda one: one.bytes, lake)
+    # settings first: they say where the lake is, of one that is interrupted, too
+    files = sorted(backup.files, key=lambda one: (one.path.startswith(f"{LAKE}/"), one.path))
+    each(put, files, lambda one: one.bytes, lake)
     store.rename(unfinished, lake.name)
+
+
+def refuse_unfinished(lake: Location) -> None:
+    """UsageError where a restore was interrupted: an empty lake would begin beside what is there of it."""
+    if store.names(lake.with_name(UNFINISHED)):
+        raise UsageError(
+            "a restore into this data directory was interrupted",
+            f"{lake.with_name(UNFINISHED)} is not whole",
+            "remove the data directory, and that folder, and restore again",
+        )  # fmt: skip
 
 
 def _close(home: Path) -> None:
@@ -69,6 +84,16 @@ def refuse_used(home: Path, lake: Location) -> None:
         raise UsageError(
             f"there is a lake at {lake} already", "the settings of the backup name this place",
             "remove it if nothing in it is needed",
+        )  # fmt: skip
+
+
+def _refuse_mounted(lake: Location) -> None:
+    """A lake gets its name once it is whole, and a mount point keeps its own."""
+    if isinstance(lake, Path) and lake.is_mount():
+        raise UsageError(
+            f"{lake} is a mount point",
+            "a lake is restored beside its place, and gets its name once it is whole",
+            "mount that disk one folder higher, or name a folder below it in [lake] of twinlake.toml",
         )  # fmt: skip
 
 

@@ -24,8 +24,8 @@ LAKE = "lake"
 """What the lake is called in a backup, wherever it is."""
 FIRST = ("releases", "certificates", "topic_certificates", "audit", "runs")
 """Tables that name versions and batches."""
-REFERRING = ("plans", "changelogs", "publications")
-"""Folders of small files that do so, too."""
+REFERRING = ("plans", "changelogs", "publications", "paused")
+"""Folders of small files that do so, too, or name tables and topics."""
 LAST = ("contracts", "topics")
 """Folders of small files that logs refer to."""
 OF_HOME = ("twinlake.toml", "access/users")
@@ -123,13 +123,11 @@ def _add_kept(made: Snapshot, lake: Location, path: str, number: int) -> None:
     """What retention has kept beside a log, where it has deleted anything of it."""
     if not number:
         return
-    place = log_start.folder(below(lake, path), number)
+    place, into = log_start.folder(below(lake, path), number), f"{LAKE}/{path}/{log_start.FOLDER}/{number}"
+    made.small[f"{into}/{log_start.FILE}"] = store.read(place / log_start.FILE)
     for name, file in store.tree(place).items():
-        into = f"{LAKE}/{path}/{log_start.FOLDER}/{number}/{name}"
-        if name == log_start.FILE:
-            made.small[into] = store.read(place / name)
-        elif name.endswith(".parquet"):
-            made.data[into] = (below(place, name), file.bytes)
+        if name.endswith(".parquet"):
+            made.data[f"{into}/{name}"] = (below(place, name), file.bytes)
 
 
 def _log(place: Location, version: int) -> dict[str, bytes]:

@@ -55,22 +55,31 @@ def _taken_and_kept(settings: Settings, folder: Location, keep: int | None, run:
     lake = settings.lake
     if (about := formats.known(lake)) is None:
         raise NotFoundError(f"there is no lake at {lake}", "nothing was started here", "run `twinlake up`")
+    formats.refuse_newer(lake, about)  # it may have folders that this version does not know
     refuse_inside(folder, settings)
     archive = Archive(folder)
     with store.telling_of_no_room(folder):
-        archive.begin(about.id)
+        archive.make_folder(about.id)
     with archive.alone(run), store.telling_of_no_room(folder):
+        archive.begin(about.id)
         made = _taken(settings, about, archive, run, clock)
         return Taken(backup=made, removed=_removed(archive, made, keep, run) if keep else ())
 
 
 def _taken(settings: Settings, about: formats.Known, archive: Archive, run: Run, clock: Clock) -> Backup:
     run.say("looking at every table")
+    place = _identity(settings.lake)
     live = release_log.live(settings.lake)
     found = snapshot(settings)
     known = archive.known()
     at = clock()
     files, new = _copied(archive, found, known, run)
+    if _identity(settings.lake) != place:
+        raise TwinlakeError(
+            f"another lake has taken the place of {settings.lake} while it was backed up",
+            "`twinlake upgrade --back` does that; a backup would have files of both",
+            "no backup was saved; take one again when that has ended",
+        )  # fmt: skip
     backup = Backup(
         id=_unused(archive, at), made_at=format_moment(at), twinlake=VERSION, lake_id=about.id,
         lake_format=about.format, release=live.number if live else None, logs=found.logs,
@@ -78,6 +87,14 @@ def _taken(settings: Settings, about: formats.Known, archive: Archive, run: Run,
     )  # fmt: skip
     archive.save(backup)
     return backup
+
+
+def _identity(lake: Location) -> object:
+    """Another one for another folder of the same name, where it is one of this machine."""
+    if not isinstance(lake, Path):
+        return None
+    about = lake.stat()
+    return about.st_dev, about.st_ino
 
 
 def _removed(archive: Archive, made: Backup, keep: int, run: Run) -> tuple[str, ...]:
@@ -117,7 +134,9 @@ def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run)
 
     def copy(of: tuple[str, tuple[Location, int]]) -> File:
         path, (place, size) = of
-        return _data_file(archive, path, place, size, moved)
+        file = _data_file(archive, path, place, size, moved)
+        note(file)
+        return file
 
     def write(one: tuple[File, bytes]) -> int:
         """How many bytes are new there."""
@@ -129,8 +148,9 @@ def _copied(archive: Archive, found: Snapshot, known: dict[str, File], run: Run)
         moved(file.bytes)
         return file.bytes if is_new else 0
 
-    copied_now = each(copy, fresh.items(), lambda one: one[1][1], archive.folder)
-    written = each(write, contents.values(), lambda one: one[0].bytes, archive.folder)
+    with archive.noting() as note:
+        copied_now = each(copy, fresh.items(), lambda one: one[1][1], archive.folder)
+        written = each(write, contents.values(), lambda one: one[0].bytes, archive.folder)
     files = [*(known[path] for path in found.data if path not in fresh), *copied_now]
     new = sum(size for _, size in fresh.values()) + sum(written)
     return [*files, *(file for file, _ in small)], new

@@ -36,6 +36,7 @@ def up(
 ) -> None:
     """Start the services, wait until each really answers, and make the first release where there is none."""
     settings = load_settings()
+    from twinlake.backup.restore import refuse_unfinished
     from twinlake.cli.doctor import check_given
     from twinlake.cli.first_release import ensure_release
     from twinlake.setup.ensure import ensure_jars
@@ -44,6 +45,8 @@ def up(
     settings.refuse_incomplete()
     refuse = partial(upgrade.refuse_start, folders_of(settings))
     refuse()
+    if isinstance(settings.lake, Path):
+        refuse_unfinished(settings.lake)
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
     parts = control.choose(names_in(only), names_in(without), given)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any
 
 import typer
@@ -118,11 +119,11 @@ def refuse_left(made: dict[str, bytes], masker: Masker) -> None:
 
 def write(to: Path, made: dict[str, bytes], at: datetime) -> None:
     """The archive, whole or not at all, for its owner alone."""
-    folder, unfinished = to.name.removesuffix(".tar.gz"), to.with_name(f".{to.name}.tmp")
+    folder, unfinished = to.name.removesuffix(".tar.gz"), to.with_name(f".{to.name}.{token_hex(8)}.tmp")
     try:
         with raising_disk_full(to.parent):
-            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET), "wb") as out:
-                os.fchmod(out.fileno(), SECRET)  # it may have been there
+            # never through a link that somebody has laid there
+            with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET), "wb") as out:
                 with gzip.GzipFile(fileobj=out, mode="wb", filename="") as packed:
                     _pack(packed, folder, made, at)
             os.link(unfinished, to)  # never over another file

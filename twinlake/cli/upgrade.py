@@ -114,6 +114,11 @@ def _let_go(work: Upgrade, found: State | None, yes: bool, as_json: bool) -> Non
     places = kept.kept_lakes(work.lakes)
     if found is None and not places:
         raise UsageError("nothing of an upgrade is kept", "", "there is nothing to let go")
+    if found is None and not work.folders.upgrade.exists() and places != [work.lakes.going]:
+        raise UsageError(
+            "nothing was deleted", f"no upgrade of this data directory has made {places[0]}",
+            "move it elsewhere, or delete it yourself",
+        )  # fmt: skip
     if found is not None and found.step not in (*state.DONE, state.Step.LET_GO):
         work.let_go()  # which says how to end it
     freed = kept.freed_bytes([*places, work.folders.upgrade])

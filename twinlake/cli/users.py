@@ -95,8 +95,9 @@ def password(name: Name) -> None:
     """Make another password of a user, and print it; of the first user services.json gets it, too."""
     _refuse_reader(name, "changed here")
     settings = load_settings()
-    made = users.new_password(_file(settings), name, lambda: _note(settings, name, "password"))
-    _tell_the_commands(settings, name, made)
+    with alone(folders_of(settings).secrets_lock):  # a rotation writes both files, too
+        made = users.new_password(_file(settings), name, lambda: _note(settings, name, "password"))
+        _tell_the_commands(settings, name, made)
     tell(f"{name} may sign in with this password from now on; it is shown this once:")
     say(made)
 
@@ -204,10 +205,10 @@ def _tell_nobody_acts(settings: Settings) -> None:
 
 
 def _tell_the_commands(settings: Settings, name: str, password: str) -> None:
-    """`twinlake queries` signs in as the first user, by services.json, which is made by the first `up`."""
-    with alone(folders_of(settings).secrets_lock):
-        if settings.services_file.exists() and (services := settings.services()).console_user == name:
-            replace(services, console_password=password).save(settings.services_file)
+    """`twinlake queries` signs in as the first user, by services.json, which is made by the first `up`. The
+    caller has the lock of secrets."""
+    if settings.services_file.exists() and (services := settings.services()).console_user == name:
+        replace(services, console_password=password).save(settings.services_file)
 
 
 def _file(settings: Settings) -> Path:

@@ -307,7 +307,7 @@ class Metrics:
 OF_HOME = (
     "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
     "services.json", "gallery.json", "upgrade", "lake.before", "lake.before.making", "lake.after",
-    "lake.going",
+    "lake.going", "lake.restoring",
 )  # fmt: skip
 """What is made in $TWINLAKE_HOME, and goes with it."""
 SECTIONS: Mapping[str, Section] = {

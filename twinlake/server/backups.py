@@ -6,10 +6,12 @@ hang: a thread of its own looks there, and what is asked is answered from memory
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -17,7 +19,9 @@ import structlog
 from twinlake.backup.archive import Archive, Backup
 from twinlake.backup.take import Taken, take_and_keep
 from twinlake.base.errors import TwinlakeError, UsageError
+from twinlake.base.files import replace_file
 from twinlake.base.job import Job, Run
+from twinlake.base.location import Location
 from twinlake.base.times import parse_moment
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog import release_log
@@ -39,7 +43,33 @@ def do_backup(lake: OpenLake, params: BackupParams, run: Run) -> Taken:
             "server was started", "set it, then `twinlake up`; or take one into any folder: "
             "`twinlake backup DIR`",
         )  # fmt: skip
-    return take_and_keep(lake.settings, backups.place, backups.keep, run, lake.clock)
+    remembered = _remembered(lake.settings)
+    if remembered is not None and not Archive(backups.place).ids():
+        raise _gone(backups.place, remembered)
+    taken = take_and_keep(lake.settings, backups.place, backups.keep, run, lake.clock)
+    replace_file(_memory(lake.settings), json.dumps([str(backups.place), taken.backup.made_at]))
+    return taken
+
+
+def _memory(settings: Settings) -> Path:
+    """Where the last backup of the job went: a disk that is not mounted looks like a folder that is empty."""
+    return settings.home / "run" / "backups.json"
+
+
+def _remembered(settings: Settings) -> str | None:
+    """When the last backup was made, if it went into the folder of now."""
+    try:
+        folder, made_at = json.loads(_memory(settings).read_text())
+    except (OSError, ValueError):
+        return None
+    return str(made_at) if folder == str(settings.values.backup.place) else None
+
+
+def _gone(place: Location, made_at: str) -> TwinlakeError:
+    return TwinlakeError(
+        f"the folder of backups {place} has none any more", f"the newest was of {made_at}",
+        f"see that its disk is there, bring back what was in it, or begin again: `twinlake backup {place}`",
+    )  # fmt: skip
 
 
 KINDS = {KIND: JobKind(params=BackupParams, handler=do_backup)}
@@ -106,13 +136,9 @@ class BackupWatch:
         archive = Archive(self._place)
         try:
             ids = archive.ids() if archive.is_begun(self._lake_id) else []
-            if not ids and self._newest is not None:
-                raise TwinlakeError(
-                    f"the folder of backups {self._place} has none any more",
-                    f"the newest was of {self._newest.made_at}",
-                    "see that its disk is there, bring back what was in it, or take another: "
-                    "`twinlake backup`",
-                )
+            before = self._newest.made_at if self._newest else _remembered(self._settings)
+            if not ids and before is not None:
+                raise _gone(self._place, before)
             if ids and (self._newest is None or self._newest.id != ids[0]):
                 self._newest = archive.load(ids[0])
             self._error = None
