@@ -323,6 +323,20 @@ def test_it_is_refused_where_it_would_be_lost_with_the_lake_or_mixed_with_someth
         taken(home.with_name("nothing"), folder)
 
 
+@pytest.mark.parametrize("what", ["a file", "a link to nothing", "below a file"])
+def test_what_is_no_folder_is_said_to_be_none(home: Path, tmp_path: Path, what: str) -> None:
+    place = tmp_path / "place"
+    if what == "a link to nothing":
+        place.symlink_to(tmp_path / "nothing")
+    else:
+        place.write_text("mine")
+    folder = place / "below" if what == "below a file" else place
+
+    with pytest.raises(UsageError, match="is no folder of backups") as error:
+        taken(home, folder)
+    assert error.value.remedy == "name another folder"
+
+
 def test_a_link_into_the_lake_is_no_folder_elsewhere(home: Path, folder: Path) -> None:
     folder.symlink_to(home / "lake")
 

@@ -256,11 +256,15 @@ class Archive:
 @contextmanager
 def telling_of_stores(*places: Location) -> Iterator[None]:
     """Raises UnreachableError instead of what a store raises that does not answer, or refuses, where one of
-    these places is in one."""
+    these places is in one; and UsageError for what is no folder."""
     try:
         yield
     except FileNotFoundError:
         raise
+    except (NotADirectoryError, FileExistsError) as error:
+        raise UsageError(
+            f"{error.filename} is no folder of backups", error.strerror or str(error), "name another folder"
+        ) from error
     except OSError as error:
         remote = [str(place) for place in places if not isinstance(place, Path)]
         if error.filename is not None or not remote:
