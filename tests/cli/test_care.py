@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tests.cli.test_services import NOTHING, PART
 from twinlake.base.times import format_moment, utc_now
-from twinlake.cli import doctor, services
+from twinlake.cli import doctor, status
 from twinlake.cli.app import build_app
 from twinlake.config import users
 from twinlake.config.settings import Settings
@@ -46,9 +46,9 @@ def running(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def begin(*parts: str, **lake: Any) -> None:
         described = [{**PART, "part": part} for part in ("lake", *parts)]
-        monkeypatch.setattr(services.control, "describe", lambda settings: described)
-        monkeypatch.setattr(services.record, "supervisor_alive", lambda settings: True)
-        monkeypatch.setattr(services, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
+        monkeypatch.setattr(status.control, "describe", lambda settings: described)
+        monkeypatch.setattr(status.record, "supervisor_alive", lambda settings: True)
+        monkeypatch.setattr(status, "_lake_status", lambda settings, parts: {**NOTHING, **lake})
 
     return begin
 
