@@ -29,7 +29,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
             "… is no path in a data directory", "… is a mount point",
             "a restore into this data directory was interrupted",
         ),
-        "backup/archive": ("there is no backup …",),
+        "backup/archive": ("there is no backup …", "backup … was removed while it was read"),
         "backup/take": (
             "there is no lake at …", "another lake has taken the place of … while it was backed up",
         ),

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.reading.conftest import Released, SqlServer
-from tests.reading.test_rights import NAME, Person
+from tests.reading.test_rights import Person, rita
 from twinlake.base.errors import StalledVersionError
 from twinlake.base.times import utc_now
 from twinlake.base.waiting import wait_for
-from twinlake.config import users
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.release_log import live
 from twinlake.lake.catalog.stalled import Publisher, TableState, published, table_states
 from twinlake.lake.catalog.version import Health
 from twinlake.reading.reports import WITHHELD
+
+__all__ = ["rita"]  # a fixture
 
 WATERMARK = 1_700_012_000_000_000
 STALLED = StalledVersionError("the version is stalled", "its logic fails", "correct it").to_json()
@@ -42,12 +40,6 @@ def certificate(table: str, version: str) -> Certificate:
         windows=[{"from": None, "to": None}], rows_compared=3, differing=0, equal=True,
         created_at="2026-01-31T12:00:00Z",
     )  # fmt: skip
-
-
-@pytest.fixture
-def rita(sql: SqlServer) -> Iterator[Person]:
-    yield Person(sql)
-    users.remove(sql.scratch / "password", NAME)
 
 
 def test_any_tool_can_select_how_tables_stand(sql: SqlServer, released: Released, rita: Person) -> None:

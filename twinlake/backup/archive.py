@@ -141,6 +141,14 @@ class Archive:
                 "name the folder that `twinlake backup` was given",
             )  # fmt: skip
 
+    def refuse_removed(self, backup: Backup) -> None:
+        """NotFoundError for one that is no longer there: its files may be gone, too."""
+        if backup.id not in self.ids():
+            raise NotFoundError(
+                f"backup {backup.id} was removed while it was read", "newer ones are kept",
+                "take another one: `twinlake backup list`",
+            )  # fmt: skip
+
     def ids(self) -> list[str]:
         """The newest first."""
         names = (name.removesuffix(".json") for name in store.names(self.folder / _BACKUPS))

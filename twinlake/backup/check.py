@@ -7,7 +7,6 @@ from typing import Any
 
 from twinlake.backup.archive import Archive, Backup
 from twinlake.backup.copying import counting, summed
-from twinlake.base.errors import NotFoundError
 from twinlake.base.job import Run
 
 MOST = 20
@@ -45,17 +44,8 @@ def check(archive: Archive, backup: Backup, run: Run) -> Checked:
         if found != (file.bytes, file.sha256):
             wrong.append(f"{place} has changed: {found[0]:,} of {file.bytes:,} bytes ({file.path})")
     if wrong:
-        refuse_removed(archive, backup)
+        archive.refuse_removed(backup)
     return Checked(
         id=backup.id, files=len(backup.files), bytes=backup.bytes, differing=len(wrong),
         wrong=tuple(wrong[:MOST]),
     )  # fmt: skip
-
-
-def refuse_removed(archive: Archive, backup: Backup) -> None:
-    """NotFoundError for one that is no longer there: its files may be gone, too."""
-    if backup.id not in archive.ids():
-        raise NotFoundError(
-            f"backup {backup.id} was removed while it was read", "newer ones are kept",
-            "take another one: `twinlake backup list`",
-        )  # fmt: skip

@@ -8,7 +8,6 @@ from pathlib import Path
 from stat import S_IRWXO
 
 from twinlake.backup.archive import Archive, Backup, File
-from twinlake.backup.check import refuse_removed
 from twinlake.backup.copying import copied, counting, each
 from twinlake.backup.snapshot import LAKE, below
 from twinlake.base.errors import DamagedError, UsageError
@@ -42,7 +41,7 @@ def restore(archive: Archive, backup: Backup, home: Path, lake: Location, run: R
         try:
             found = copied(archive.place(file), target, moved)
         except FileNotFoundError as error:
-            refuse_removed(archive, backup)
+            archive.refuse_removed(backup)
             raise _damaged(archive.place(file)) from error
         if found != (file.bytes, file.sha256):
             raise _damaged(archive.place(file))

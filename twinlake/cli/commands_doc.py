@@ -31,7 +31,6 @@ value on stdout, an error too: `{"error", "what", "why", "remedy"}`.
 | 141 | nobody reads stdout any more |
 """
 _TYPES = {int: "NUMBER", float: "NUMBER", Path: "FILE"}
-_ALWAYS = {"help", "install_completion", "show_completion", "home", "project", "version"}
 
 
 def text() -> str:
@@ -51,7 +50,7 @@ def _of(name: str, command: Any) -> Iterator[str]:
             yield from _of(f"{name} {below}", one)
         return
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option" and one.name not in _ALWAYS]
+    options = [one for one in command.params if one.param_type_name == "option"]
     usage = " ".join([name, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
     yield f"### {name}\n"
     yield f"`{usage}`\n"

@@ -39,8 +39,8 @@ def format_of(given: str | None, output: Path | None) -> str | None:
     if name in NAMES:
         return name
     which = f"{given!r} is none of them" if given is not None else f"{output} does not end like one of them"
-    known = f"{', '.join(NAMES)}" + ("" if output else f", {TABLE}")
-    raise UsageError("there is no such format", which, f"give --format {known}")
+    known = NAMES if output else (*NAMES, TABLE)
+    raise UsageError("there is no such format", which, f"give --format {', '.join(known)}")
 
 
 def export(

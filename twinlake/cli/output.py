@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twinlake.base.as_json import to_json
-from twinlake.base.errors import TwinlakeError, visible
+from twinlake.base.errors import TwinlakeError, UsageError, visible
 from twinlake.config.settings import Settings
 
 Words = str | tuple[str, str]
@@ -33,6 +33,17 @@ _WIDE = 1_000_000
 def load_settings() -> Settings:
     """The folders in use, by this shell's environment."""
     return Settings.of(os.environ)
+
+
+def is_terminal() -> bool:
+    """Whether stdout is one."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def refuse_unanswered(asks: str, remedy: str = "add --yes") -> None:
+    """UsageError where a command would ask, and nobody could answer."""
+    if not sys.stdin.isatty():
+        raise UsageError(asks, "there is no terminal to answer on", remedy)
 
 
 def print_json(value: Any) -> None:
@@ -103,7 +114,7 @@ def _text(*parts: Words) -> Text:
 
 def _terminal() -> Console | None:
     """Stdout, where it is one."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not is_terminal():
         return None
     return Console(highlight=False, markup=False, emoji=False)
 

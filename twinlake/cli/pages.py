@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import UnreachableError, UsageError
-from twinlake.cli.output import load_settings, say, tell
+from twinlake.cli.output import is_terminal, load_settings, say, tell
 
 PAGES = ("console", "airflow")
 
@@ -45,10 +45,6 @@ def open_command(
         tell(f"sign in as {user}; its password is in {settings.services_file}")
     if is_terminal() and _has_screen() and not webbrowser.open(url):
         tell("no browser could be started here")
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def _has_screen() -> bool:

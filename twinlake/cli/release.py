@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from twinlake.base.errors import UsageError
 from twinlake.cli import releases
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import named
-from twinlake.cli.output import load_settings, say, tell
+from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
 from twinlake.server.job_models import PlanParams
 
 
@@ -35,11 +33,11 @@ def release_command(
     The same as `twinlake plan`, `build`, `diff`, `gate` and `promote` one after the other. Until the last one
     nothing changes for readers. Exit code 1 if the gate refuses, or you say no.
     """
-    if not yes and not is_terminal():
-        raise UsageError(
-            "release asks before it changes what readers see", "there is no terminal to answer on",
+    if not yes:
+        refuse_unanswered(
+            "release asks before it changes what readers see",
             "add --yes, or take the steps one by one: `twinlake plan`",
-        )  # fmt: skip
+        )
     settings, approver = load_settings(), named(approved_by, "--approved-by")
     plan = releases.planned(settings, asked, tables, remove, None)
     for line in plan["lines"]:
@@ -47,8 +45,10 @@ def release_command(
     if plan["empty"]:
         return
     of_plan = {"plan": plan["id"]}
-    releases.show_build(releases.run(settings, "build", of_plan, None))
-    releases.show_diffs(settings, plan["id"], releases.compared(settings, plan, None, {}, None))
+    built = releases.run(settings, "build", of_plan, None)
+    releases.show_build(built)
+    found = releases.compared(settings, plan["id"], releases.changed(plan), built["greens"], {}, None)
+    releases.show_diffs(settings, plan["id"], found)
     gate = releases.run(settings, "gate", of_plan, None)
     releases.show_gate(gate)
     if not gate["passed"]:
@@ -59,8 +59,3 @@ def release_command(
         tell(f"next: twinlake promote {plan['id']}, or twinlake reject {plan['id']}")
         raise typer.Exit(1)
     releases.switch(settings, "promote", {**of_plan, "approved_by": approver}, None, False, reason)
-
-
-def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
-    return sys.stdin.isatty()

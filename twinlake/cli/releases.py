@@ -144,7 +144,12 @@ def diff_command(
     settings = load_settings()
     formats.refuse_other(settings.lake)
     made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
-    found = compared(settings, made, table, asked, key)
+    changes = changed(made, table)
+    if table is not None and not changes:
+        raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
+                            "only tables with a live version can be", "see `twinlake plan`")  # fmt: skip
+    greens = run(settings, "build", {"plan": made["id"]}, None)["greens"] if changes else {}
+    found = compared(settings, made["id"], changes, greens, asked, key)
     equal = all(one["equal"] for one in found)
     if as_json:
         print_json({"plan": made["id"], "equal": equal, "diffs": found})
@@ -154,24 +159,24 @@ def diff_command(
         raise typer.Exit(1)
 
 
-def compared(
-    settings: Settings, made: Mapping[str, Any], table: str | None, asked: Asked, key: str | None
-) -> list[dict[str, Any]]:
-    """By changed table of the plan, how green differs from blue; NotFoundError for a table that it does not
-    change."""
-    changed = [
+def changed(plan: Mapping[str, Any], table: str | None = None) -> list[Mapping[str, Any]]:
+    """The plan's changes of tables that have a live version; of this table alone, if it is given."""
+    return [
         change
-        for change in made["changes"]
+        for change in plan["changes"]
         if change["action"] == "changed" and table in (None, change["table"])
     ]
-    if table is not None and not changed:
-        raise NotFoundError(f"plan {made['id']} does not change table {table!r}",
-                            "only tables with a live version can be", "see `twinlake plan`")  # fmt: skip
-    greens = run(settings, "build", {"plan": made["id"]}, None)["greens"] if changed else {}
+
+
+def compared(
+    settings: Settings, plan: str, changes: Sequence[Mapping[str, Any]], greens: Mapping[str, str],
+    asked: Asked, key: str | None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """By change how its green version, which is built, differs from blue."""
     found = []
-    for change in changed:
+    for change in changes:
         name = change["table"]
-        asked |= {"table": name, "blue": change["blue"], "green": greens[name], "plan": made["id"]}
+        asked |= {"table": name, "blue": change["blue"], "green": greens[name], "plan": plan}
         found.append(run(settings, "diff", asked, f"{key}/{name}" if key else None))
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -13,15 +12,12 @@ import typer
 
 from twinlake.base.errors import UsageError, visible
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import console, load_settings, say, tell
+from twinlake.cli.output import console, load_settings, refuse_unanswered, say, tell
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.supervise import control
 from twinlake.services.supervise.record import is_home, remove_state, tail
 from twinlake.services.upgrade import state as upgrade
-from twinlake.topics.verdict import LATE, VERDICTS
-
-COUNTED = (*VERDICTS, LATE)
 
 
 def register(app: typer.Typer) -> None:
@@ -140,8 +136,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         )  # fmt: skip
     is_elsewhere = settings.lake != settings.home / "lake"
     if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("reset asks first", "there is no terminal to answer on", "add --yes")
+        refuse_unanswered("reset asks first")
         typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
     down()
     remove_state(folders_of(settings))

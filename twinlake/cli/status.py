@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -16,6 +15,7 @@ from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.output import (
     Words,
     error_lines,
+    is_terminal,
     load_settings,
     print_json,
     say,
@@ -107,10 +107,6 @@ def _watch(settings: Settings, short: bool, as_json: bool) -> NoReturn:
             time.sleep(AGAIN_S)
     except KeyboardInterrupt:
         raise typer.Exit(ENDED) from None
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
 
 
 def _show_all(

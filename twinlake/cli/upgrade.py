@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli.jobs import AS_JSON
-from twinlake.cli.output import load_settings, print_json, say, tell
+from twinlake.cli.output import load_settings, print_json, refuse_unanswered, say, tell
 from twinlake.cli.services import names_in
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
@@ -128,8 +127,7 @@ def _let_go(work: Upgrade, found: State | None, yes: bool, as_json: bool) -> Non
             say(f"{place}: there will be no going back to it")
         say(f"this frees {freed:,} bytes")
     if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError("--done asks first", "there is no terminal to answer on", "add --yes")
+        refuse_unanswered("--done asks first")
         typer.confirm("Delete what is kept?", abort=True)
     work.let_go()
     if as_json:

@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.StructType;
-import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
 /**
@@ -30,20 +29,16 @@ final class Conditions {
     var analyzer = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().analyzer();
     LogicalPlan found = SQLConf$.MODULE$.withExistingConf(fixed, () -> analyzer.executeAndCheck(
         new Filter(parsed.get(), LocalRows.of(columns, List.of())), Ending.tracker()));
-    return ((Filter) found).condition().transformUp(new Named());
-  }
+    return (Expression) ((Filter) found).condition().transformUp(new AbstractPartialFunction<>() {
+      @Override
+      public boolean isDefinedAt(Expression part) {
+        return part instanceof AttributeReference;
+      }
 
-  private static final class Named extends AbstractPartialFunction<Expression, Expression> {
-    @Override
-    public boolean isDefinedAt(Expression node) {
-      return node instanceof AttributeReference;
-    }
-
-    @Override
-    @SuppressWarnings("unchecked")
-    public <A extends Expression, B> B applyOrElse(A node, Function1<A, B> otherwise) {
-      return node instanceof AttributeReference column
-          ? (B) UnresolvedAttribute$.MODULE$.quoted(column.name()) : otherwise.apply(node);
-    }
+      @Override
+      public Expression apply(Expression part) {
+        return UnresolvedAttribute$.MODULE$.quoted(((AttributeReference) part).name());
+      }
+    });
   }
 }
