@@ -37,7 +37,9 @@ def test_ctrl_c_in_the_first_second_says_nothing_of_python(imported: str) -> Non
 def test_ctrl_c_while_spark_starts_or_works_leaves_no_jvm_and_says_nothing_of_python(
     tmp_path: Path, seconds: float
 ) -> None:
-    project_of(tmp_path, {"jobs/tables/pages.test.yaml": CASES})
+    _, _, case = CASES.partition("cases:\n")
+    many = "".join(case.replace("two visits", f"two visits of {n}") for n in range(100))
+    project_of(tmp_path, {"jobs/tables/pages.test.yaml": f"cases:\n{many}"})  # a minute of work and more
     asked = [sys.executable, "-m", "twinlake", "--project", str(tmp_path), "test", "--full"]
     process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     found = psutil.Process(process.pid)
