@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-scale bench-witness docs lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-scale bench-witness docs site wheel lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -9,6 +9,7 @@ JARS := .jars/.complete
 CLASSES := .jars/classes/twinlake.jar
 ARCHIVE := .jars/.archived
 DRIVERS := .jars/drivers/.complete
+SITE := build/site/index.html
 # of tests, each with a Spark session of 2 GB: as many as two cores feed
 WORKERS := 2
 
@@ -31,6 +32,8 @@ help:
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
 	@echo "make docs     write again what docs/ holds of the code: API, commands, metrics, settings, the editors' schemas"
+	@echo "make site     the documentation as pages, in build/site; every link within it must lead somewhere"
+	@echo "make wheel    the package, in dist/"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
 	@echo "make ci       what CI runs: lint, types, import direction, check, tests, the tour, the wheel, a shard that the commit draws"
 	@echo "make install  only the virtual environment; 'make jars' that and the jars"
@@ -51,6 +54,10 @@ $(ARCHIVE): $(INSTALLED) $(CLASSES) twinlake/setup/class_archive.py
 $(DRIVERS): tests/drivers/drivers.txt twinlake/setup/jars_drivers.txt tests/drivers/__main__.py | $(JARS)
 	@$(PY) -m tests.drivers
 
+$(SITE): $(INSTALLED) $(wildcard docs/*.md docs/*/*.md docs/*.py docs/*/*.py docs/*/*/*.css docs/pictures/*) twinlake/base/version.py
+	@$(PY) -m sphinx --quiet --fail-on-warning --keep-going --jobs auto -d build/doctrees docs build/site
+	@touch build/site $@
+
 install: $(INSTALLED)
 
 jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
@@ -58,18 +65,18 @@ jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
 demo: jars
 	@$(PY) -m tests.demo
 
-test: jars $(DRIVERS)
+test: jars $(DRIVERS) $(SITE)
 	@$(PY) -m pytest -n $(WORKERS)
 
 quick: jars
 	@$(PY) -m pytest -n $(WORKERS) -m quick
 
-faults: jars $(DRIVERS)
+faults: jars $(DRIVERS) $(SITE)
 	@case "$(SHARD)" in ""|store*) $(PY) -m twinlake.setup.jars hdfs ;; esac
 	@if [ -z "$(SHARD)" ]; then $(PY) -m pytest -m "faults or cluster"; \
 	else $(PY) -m pytest --shard="$(SHARD)" $(if $(SEED),--seed=$(SEED)); fi
 
-proof: jars $(DRIVERS)
+proof: jars $(DRIVERS) $(SITE)
 	@$(PY) -m twinlake.setup.jars hdfs
 	@$(PY) -m tests.proof
 
@@ -120,6 +127,11 @@ docs: jars
 	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md
 	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
+
+site: $(SITE)
+
+wheel: jars $(SITE)
+	@.venv/bin/uv build
 
 lint: install
 	@$(PY) -m ruff check .

@@ -1,11 +1,13 @@
-"""Puts the compiled Java classes into distributions: `make jars` compiles them, with the pinned compiler.
+"""Puts what was made of the sources into distributions: the compiled Java classes, and the documentation.
 
-Everything else about the package stands in pyproject.toml.
+`make wheel` makes both, with the pinned compiler and generator. All else of the package is in pyproject.toml.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from setuptools import setup
@@ -13,45 +15,72 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent
-PLACE = Path("twinlake", "java", "twinlake.jar")
 
 
-def compiled() -> Path:
-    """The jar of the checkout, or of a source distribution."""
-    of_checkout, packed = HERE / ".jars" / "classes" / "twinlake.jar", HERE / PLACE
-    if of_checkout.is_file():
-        sources = HERE.glob("twinlake/java/**/*.java")
-        if any(one.stat().st_mtime > of_checkout.stat().st_mtime for one in sources):
-            raise SystemExit("the Java classes are older than their sources: run `make jars`, then build")
-        return of_checkout
-    if packed.is_file():
-        return packed
-    raise SystemExit("the Java classes are not compiled: run `make jars`, then build again")
+@dataclass(frozen=True)
+class Made:
+    """What a distribution holds at `packed`; a checkout makes it at `place` of what `sources` finds."""
+
+    place: Path
+    packed: Path
+    sources: tuple[str, ...]
+
+    def found(self) -> Path:
+        """That of the checkout, or of a source distribution."""
+        made, packed = HERE / self.place, HERE / self.packed
+        if made.exists():
+            sources = (one for pattern in self.sources for one in HERE.glob(pattern))
+            newest = max((one.stat().st_mtime for one in sources), default=0)
+            if newest > made.stat().st_mtime:
+                raise SystemExit(f"{self.place} is older than its sources: run `make wheel`")
+            return made
+        if packed.exists():
+            return packed
+        raise SystemExit(f"{self.place} is not there: run `make wheel`")
+
+    def copy_into(self, folder: str) -> None:
+        target = Path(folder) / self.packed
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (found := self.found()).is_dir():
+            shutil.copytree(found, target, dirs_exist_ok=True)
+        else:
+            shutil.copy(found, target)
+
+    def files(self, folder: str) -> Iterator[str]:
+        """What `copy_into` writes there."""
+        target = Path(folder) / self.packed
+        found = self.found()
+        below = (one for one in found.rglob("*") if one.is_file()) if found.is_dir() else (found,)
+        return (str(target / one.relative_to(found)) for one in below)
 
 
-def copy_into(folder: str) -> None:
-    target = Path(folder) / PLACE
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(compiled(), target)
+ALL = (
+    Made(
+        Path(".jars/classes/twinlake.jar"), Path("twinlake/java/twinlake.jar"), ("twinlake/java/**/*.java",)
+    ),
+    Made(Path("build/site"), Path("twinlake/site"), ("docs/**/*.md", "docs/**/*.py")),
+)
 
 
 class Build(build_py):
-    """An editable install needs no jar: a checkout has its own."""
+    """An editable install needs neither: a checkout has its own."""
 
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            copy_into(self.build_lib)
+            for made in ALL:
+                made.copy_into(self.build_lib)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        jar = [] if self.editable_mode else [str(Path(self.build_lib) / PLACE)]
-        return [*super().get_outputs(include_bytecode), *jar]
+        more = [] if self.editable_mode else [file for made in ALL for file in made.files(self.build_lib)]
+        return [*super().get_outputs(include_bytecode), *more]
 
 
 class Source(sdist):
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:
         super().make_release_tree(base_dir, files)
-        copy_into(base_dir)
+        for made in ALL:
+            made.copy_into(base_dir)
 
 
 setup(cmdclass={"build_py": Build, "sdist": Source})

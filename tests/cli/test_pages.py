@@ -55,5 +55,22 @@ def test_what_does_not_run_and_what_is_no_page_is_said(home: Path, opened: list[
     away = CliRunner().invoke(build_app(), ["open", "airflow"]).exception
     assert isinstance(away, UnreachableError) and away.remedy == "start it: `twinlake up --only airflow`"
     wrong = CliRunner().invoke(build_app(), ["open", "kafka"]).exception
-    assert isinstance(wrong, UsageError) and wrong.remedy == "one of console, airflow"
+    assert isinstance(wrong, UsageError) and wrong.remedy == "one of console, airflow, docs"
     assert opened == []
+
+
+def test_the_documentation_is_opened_where_it_is_and_named_where_it_has_to_be_built(
+    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "CHECKOUT", tmp_path)
+
+    away = CliRunner().invoke(build_app(), ["open", "docs"]).exception
+    assert isinstance(away, UsageError) and away.remedy == "run `make site`"
+    first = tmp_path / "build" / "site" / "index.html"
+    first.parent.mkdir(parents=True)
+    first.touch()
+    assert CliRunner().invoke(build_app(), ["open", "docs"]).stdout == f"{first.as_uri()}\n"
+
+    monkeypatch.setattr(pages, "CHECKOUT", None)
+    monkeypatch.setattr(pages, "LIBRARY", tmp_path / "build")  # as a wheel has it
+    assert CliRunner().invoke(build_app(), ["open", "docs"]).stdout == f"{first.as_uri()}\n"

@@ -21,8 +21,8 @@ BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 """That of the system: the one of the tests is in the checkout, and has all packages."""
 UV = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 """Where there is none, pip builds and installs, which takes longer."""
-BUILT_FROM = ("twinlake", "pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "README.md")
-CLASSES = ".jars/classes/twinlake.jar"
+BUILT_FROM = ("twinlake", "pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "README.md",
+              ".jars/classes/twinlake.jar", "build/site")  # fmt: skip
 _PASSED_ON = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_", "CURL_CA_", "JAVA_TOOL_", "NETRC", "LANG", "LC_",
               "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")  # fmt: skip
 """How this machine reaches its package indexes and Maven Central; nothing else of its environment."""
@@ -125,13 +125,11 @@ def build_wheel(folder: Path) -> Path:
     """The wheel of this checkout; what builds leave behind is in `folder`, and goes."""
     source = folder / "source"
     for name in BUILT_FROM:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
         if (PROJECT / name).is_dir():
             shutil.copytree(PROJECT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            source.mkdir(exist_ok=True)
             shutil.copy(PROJECT / name, source / name)
-    (source / CLASSES).parent.mkdir(parents=True)
-    shutil.copy(PROJECT / CLASSES, source / CLASSES)
     pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder))
     command = [*((UV, "build", "--out-dir", str(folder)) if UV else pip), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
