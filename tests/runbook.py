@@ -61,8 +61,7 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
         "server/backups": ("no folder of backups is set",),
         "server/client": ("there is no … …", "the lake server's token cannot be sent"),
         "server/jobs": (
-            "there is no job kind …", "there is no job …", "the parameters of … are wrong",
-            "key … belongs to another job",
+            "there is no job kind …", "there is no job …", "key … belongs to another job",
         ),
         "services/rotation": (
             "there is no secret … to rotate", "nothing can be rotated", "… cannot be rotated",

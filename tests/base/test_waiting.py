@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from twinlake.base import waiting
 from twinlake.base.errors import TimedOutError
 from twinlake.base.job import CancelledError, Run
 from twinlake.base.waiting import answer, holding, wait_for, wait_for_answer
@@ -52,6 +53,24 @@ def test_a_cancelled_run_ends_the_wait_at_once_however_rarely_it_asks() -> None:
         wait_for("nothing", lambda: None, None, run, every_s=600)
 
     assert time.monotonic() - began < 30
+
+
+def test_a_run_tells_what_it_waits_for_once_that_takes_long_and_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "TOLD_AFTER_S", 0.05)
+    told: list[str | None] = []
+    run = Run(id="a", waits=told.append)
+
+    wait_for("an answer", lambda: 1, 10, run)
+    assert told == []
+
+    wait_for("the lock", lambda: 1 if told else None, 10, run, every_s=0.01)
+    assert told == ["the lock", None]
+
+    with pytest.raises(TimedOutError):
+        wait_for("the end", lambda: None, 0.2, run, every_s=0.01)
+    assert told == ["the lock", None, "the end", None]
 
 
 def test_a_run_that_was_cancelled_before_is_not_asked_for() -> None:

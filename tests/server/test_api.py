@@ -32,8 +32,9 @@ from twinlake.lake.catalog.runs import Runs
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server.api import build_app
 from twinlake.server.client import LakeClient
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import Params
-from twinlake.server.jobs import JobKind, Jobs
+from twinlake.server.jobs import Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 

@@ -20,8 +20,9 @@ from twinlake.lake.catalog.plans import Change, Plan, Plans
 from twinlake.lake.catalog.release_log import Release, commit
 from twinlake.lake.catalog.runs import Runs
 from twinlake.server.api import build_app
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import Params
-from twinlake.server.jobs import JobKind, Jobs
+from twinlake.server.jobs import Jobs
 
 ANNA = Asker(by="anna", via="cli", why="asked by sales")
 

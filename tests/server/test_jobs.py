@@ -19,8 +19,9 @@ from twinlake.base.job import Failed, Job, Run
 from twinlake.base.waiting import wait_for
 from twinlake.lake.catalog.audit_log import AuditLog
 from twinlake.lake.catalog.runs import Runs
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import Params
-from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, JobKind, Jobs
+from twinlake.server.jobs import AT_ONCE, QUEUE_LIMIT, Jobs
 
 DIFFERENCE = DifferenceError("they differ", "because", "look")
 
@@ -342,6 +343,32 @@ def test_progress_tells_the_time_that_is_left(jobs: Jobs, work: Work) -> None:
     shown = once(jobs, job.id, lambda job: job.progress).progress
 
     assert (shown["done"], shown["total"], shown["unit"]) == (1, 4, "chunks") and shown["eta_s"] >= 0
+
+
+def test_a_job_that_waits_says_for_what_until_it_goes_on(jobs: Jobs, work: Work) -> None:
+    id = jobs.submit("copy", {"table": "t"}).id
+    once(jobs, id, lambda job: job.progress)
+
+    work.run.waits("another copy to end")
+    waiting = jobs.get(id)
+    work.run.waits(None)
+
+    assert waiting.summary() == "running, 1 of 4 chunks, working, waiting for another copy to end"
+    assert "waiting" not in jobs.get(id).summary()
+    work.go_on.set()
+    jobs.wait(id, 10)
+    work.run.waits("what comes after its end")
+    assert jobs.get(id).progress.get("waiting_for") is None
+
+
+def test_a_job_that_has_no_place_yet_says_so(jobs: Jobs, work: Work) -> None:
+    ids = [jobs.submit("copy", {"table": "t"}).id for _ in range(AT_ONCE + 1)]
+    for id in ids[:-1]:
+        once(jobs, id, lambda job: job.state == "running")
+
+    assert jobs.get(ids[-1]).summary() == f"queued, waiting for one of {AT_ONCE} other jobs to end"
+    work.go_on.set()
+    assert jobs.wait(ids[-1], 10).state == "succeeded"
 
 
 def test_a_job_without_progress_for_too_long_says_so_until_it_goes_on(tmp_path: Path, work: Work) -> None:

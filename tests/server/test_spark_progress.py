@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
 
 from twinlake.base.job import Progress, Run
+from twinlake.base.waiting import wait_for
 from twinlake.server import spark_progress
+from twinlake.server.executors import Executors
 from twinlake.server.spark_progress import watched
 
 
@@ -59,3 +62,25 @@ def test_a_cancel_that_comes_between_two_spark_jobs_ends_the_second(
         job(spark)
 
     assert time.monotonic() - began < 20
+
+
+class Lost:
+    """Executors that are there once somebody brings them."""
+
+    missing: str | None = "executors of spark://here:7077"
+
+    def lacking(self) -> str | None:
+        return self.missing
+
+
+def test_a_job_says_that_it_waits_for_executors_until_they_are_there(spark: SparkSession) -> None:
+    told: list[str | None] = []
+    executors = Lost()
+    run = Run(id="waits", waits=told.append)
+
+    with watched(spark.sparkContext, run, cast("Executors", executors)):
+        wait_for("what it waits for", lambda: told or None, 10)
+        executors.missing = None
+        wait_for("that it goes on", lambda: True if len(told) > 1 else None, 10)
+
+    assert told == [Lost.missing, None]

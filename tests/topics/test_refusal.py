@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 
 from twinlake.config.login import Login
-from twinlake.topics.refusal import ErrorCollector, refusal, refusal_in_java
+from twinlake.topics.refusal import QUIET, ErrorCollector, refusal, refusal_in_java
 
 ACCESS = Login(bootstrap_servers="here:1", security="SASL_SSL", username="ann", password="secret")
 PLAIN = "Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol"
@@ -84,3 +86,14 @@ def test_java_refuses_in_the_same_words(text: str, what: str) -> None:
 
 def test_other_errors_of_java_are_no_refusals() -> None:
     assert refusal_in_java("java.lang.IllegalStateException: offset gone", ACCESS, "", "") is None
+
+
+@pytest.mark.parametrize("options", [{}, QUIET])
+def test_librdkafka_writes_no_line_of_its_own(
+    options: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    producer = Producer({**options, "bootstrap.servers": "127.0.0.1:1", "debug": "all", "log_level": 7})
+
+    producer.poll(0.5)
+
+    assert ("rdkafka#producer" in capfd.readouterr().err) != bool(options)

@@ -77,7 +77,9 @@ class Job:
                 parts.append(f"{int(done):,} of {total:,.0f} {self.progress['unit']}{share}")
             if message := self.progress.get("message"):
                 parts.append(message)
-            if (left := self.progress.get("eta_s")) is not None:
+            if what := self.progress.get("waiting_for"):
+                parts.append(f"waiting for {what}")
+            elif (left := self.progress.get("eta_s")) is not None:
                 parts.append(f"about {left:.0f} s left")
             if self.idle_minutes is not None:
                 parts.append(f"no progress for {self.idle_minutes} minutes")
@@ -135,6 +137,8 @@ class Run:
     report: Callable[[Progress], None] = lambda progress: None
     moved: Callable[[], None] = lambda: None
     """Something went on that is not worth a report."""
+    waits: Callable[[str | None], None] = lambda what: None
+    """Called with what the job waits for, and with None once it goes on."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _step: Progress | None = field(default=None, init=False)
     _shared: float = field(default=0.0, init=False)

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 LOOK_S = 0.5
 """Between two looks at whether whoever waits was cancelled."""
+TOLD_AFTER_S = 2.0
+"""A run that waits for longer tells for what."""
 
 
 def wait_for(
@@ -42,15 +44,20 @@ def wait_for(
     """The first answer of `ask` that is not None; asked at once, then every `every_s` seconds.
 
     An exception of a type in `unready` means "not yet" as well; any other passes through. `what` completes
-    "waiting for ...". TimedOutError after `limit_s` seconds (None: never), with what was heard last;
-    CancelledError as soon as the run is cancelled.
+    "waiting for ...": the run tells it. TimedOutError after `limit_s` seconds (None: never), with what was
+    heard last; CancelledError as soon as the run is cancelled.
     """
     run = run or Run(id="")
     heard: list[BaseException] = []
+    is_told = False
 
     def not_yet(state: RetryCallState) -> None:
+        nonlocal is_told
         outcome = state.outcome
         heard[:] = [error] if outcome and (error := outcome.exception()) else []
+        if not is_told and (state.seconds_since_start or 0) >= TOLD_AFTER_S:
+            is_told = True
+            run.waits(what)
 
     def give_up(state: RetryCallState) -> T:
         run.check_cancelled()
@@ -68,7 +75,11 @@ def wait_for(
         retry_error_callback=give_up,
     )
     run.check_cancelled()
-    found: T = asking(ask)  # type: ignore[assignment]
+    try:
+        found: T = asking(ask)  # type: ignore[assignment]
+    finally:
+        if is_told:
+            run.waits(None)
     return found
 
 

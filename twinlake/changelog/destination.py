@@ -17,7 +17,7 @@ from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, Un
 from twinlake.changelog.position import Position
 from twinlake.config.login import Login
 from twinlake.topics.kafka import Kafka, KafkaTopic
-from twinlake.topics.refusal import RIGHTS, refusal
+from twinlake.topics.refusal import QUIET, RIGHTS, refusal
 
 COMPACTED = {"cleanup.policy": "compact"}
 ANSWER_S = 30.0
@@ -106,13 +106,13 @@ class Destination:
         self.topic_id, self.partitions = found.id, len(found.partitions)
         producer = Producer(
             {
+                **QUIET,
                 **self.kafka.login.client(),
                 "transactional.id": f"twinlake-{self._lake_id}-{self._table}",
                 "transaction.timeout.ms": TRANSACTION_MS,
                 "partitioner": "murmur2_random",
                 "compression.type": "lz4",
                 "linger.ms": 5,
-                "log_level": 0,
             }
         )
         try:
@@ -172,9 +172,9 @@ class Destination:
         """The newest committed one."""
         consumer = Consumer(
             {
-                **self.kafka.login.client(), "group.id": GROUPS,
+                **QUIET, **self.kafka.login.client(), "group.id": GROUPS,
                 "isolation.level": "read_committed", "enable.auto.commit": False,
-                "enable.partition.eof": True, "log_level": 0,
+                "enable.partition.eof": True,
             }
         )  # fmt: skip
         newest: bytes | None = None

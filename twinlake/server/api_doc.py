@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from twinlake.server.all_jobs import KINDS
 from twinlake.server.api import LARGEST_BODY, LONGEST_WAIT_S, NewJob, Served, build_app
 from twinlake.server.job_fields import fields
-from twinlake.server.jobs import JobKind
+from twinlake.server.job_kind import JobKind
 
 HEAD = f"""# The lake server's API
 

@@ -26,8 +26,8 @@ from twinlake.base.times import parse_moment
 from twinlake.config.settings import Settings
 from twinlake.lake.catalog import release_log
 from twinlake.lake.open_lake import OpenLake
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import BackupParams
-from twinlake.server.jobs import JobKind
 
 journal = structlog.get_logger(__name__)
 

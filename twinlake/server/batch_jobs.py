@@ -15,6 +15,7 @@ from twinlake.batch.retention import Expiry, expire
 from twinlake.ingest.accept import Accepted, accept, acceptable
 from twinlake.lake.log.quarantine import refuse_unknown
 from twinlake.lake.open_lake import OpenLake, RunningIngest
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import (
     AcceptParams,
     ExpireParams,
@@ -23,7 +24,6 @@ from twinlake.server.job_models import (
     ReplayParams,
     VerifyParams,
 )
-from twinlake.server.jobs import JobKind
 
 ACCEPT_WAIT_S = 300.0
 

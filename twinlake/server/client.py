@@ -267,12 +267,13 @@ def _checked(id: str, what: str = "job", command: str = "twinlake jobs list") ->
 
 
 def now_and_then(tell: Callable[[Job], None]) -> Callable[[Job], None]:
-    """For logs: tells of every new state, and of progress every `SAID_EVERY_S` seconds."""
-    last: dict[str, Any] = {"state": None, "at": 0.0}
+    """For logs: tells of every new state, of what is waited for, of progress every `SAID_EVERY_S` seconds."""
+    last: dict[str, Any] = {"news": None, "at": 0.0}
 
     def tell_if_due(job: Job) -> None:
-        if job.state != last["state"] or time.monotonic() - last["at"] >= SAID_EVERY_S:
-            last.update(state=job.state, at=time.monotonic())
+        news = (job.state, job.progress.get("waiting_for"))
+        if news != last["news"] or time.monotonic() - last["at"] >= SAID_EVERY_S:
+            last.update(news=news, at=time.monotonic())
             tell(job)
 
     return tell_if_due

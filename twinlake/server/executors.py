@@ -73,6 +73,10 @@ class Executors:
         elif self._missed_since is None:
             self._missed_since = time.monotonic()
 
+    def lacking(self) -> str | None:
+        """What tasks of jobs wait for; None while there are executors."""
+        return None if self._missed_since is None else f"executors of {self._given.master}"
+
     def status(self) -> dict[str, Any]:
         """What `twinlake status` shows."""
         found: dict[str, Any] = {

@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import structlog
-from pydantic import ValidationError
 
 from twinlake.base import service_log
 from twinlake.base.errors import (
@@ -22,7 +21,6 @@ from twinlake.base.errors import (
     NotFoundError,
     TwinlakeError,
     UsageError,
-    faults_text,
     first_lines,
 )
 from twinlake.base.job import (
@@ -40,8 +38,7 @@ from twinlake.base.job import (
 from twinlake.base.times import Clock, format_moment, parse_moment
 from twinlake.lake.catalog.audit_log import AuditLog, is_act
 from twinlake.lake.catalog.runs import Runs
-from twinlake.lake.open_lake import OpenLake
-from twinlake.server.job_models import Params
+from twinlake.server.job_kind import JobKind
 
 journal = structlog.get_logger(__name__)
 
@@ -105,16 +102,11 @@ class Jobs:
         known = self._kinds.get(kind)
         if known is None:
             raise UsageError(f"there is no job kind {kind!r}", "", f"known: {', '.join(sorted(self._kinds))}")
-        try:
-            plain = known.params.model_validate(dict(params)).model_dump(mode="json", by_alias=True)
-        except ValidationError as error:
-            why = faults_text(error.errors(), "params")
-            raise UsageError(f"the parameters of {kind} are wrong", why, "correct them") from error
-        _refuse_untold(kind, plain)
+        plain = known.asked(kind, params)
         with self._changed:
             before = self._store.with_key(key) if key else None
             if before is not None:
-                if (before.kind, _as_now(known, before.params)) != (kind, plain):
+                if (before.kind, known.as_now(before.params)) != (kind, plain):
                     raise UsageError(
                         f"key {key!r} belongs to another job",
                         f"job {before.id} has it: {before.kind} {json.dumps(before.params)}",
@@ -208,8 +200,7 @@ class Jobs:
         """To its worker; what comes before `start` waits for it."""
         if not self._started:
             return
-        kind = self._kinds.get(job.kind)
-        workers = self._urgent if kind and kind.urgent else self._workers
+        workers = self._urgent if self._is_urgent(job) else self._workers
         workers.submit(self._work, job.id)
 
     def _work(self, id: str) -> None:
@@ -260,6 +251,7 @@ class Jobs:
                 run = self._running[id] = Run(
                     id=id, asker=self._audit.asker(job), moved=lambda: self._move(id),
                     report=lambda progress: self._report(id, progress),
+                    waits=lambda what: self._wait(id, what),
                 )  # fmt: skip
                 return job, run
         return None
@@ -297,16 +289,41 @@ class Jobs:
             self._store.show(replace(self.get(id), progress={**shown, "eta_s": eta}))
             self._changed.notify_all()
 
+    def _wait(self, id: str, what: str | None) -> None:
+        with self._changed:
+            if id not in self._began:
+                return
+            job = self.get(id)
+            progress = {name: value for name, value in job.progress.items() if name != "waiting_for"}
+            if what is not None:
+                progress["waiting_for"] = what
+            self._store.show(replace(job, progress=progress))
+            self._changed.notify_all()
+
     def _move(self, id: str) -> None:
         if id in self._moved:
             self._moved[id] = time.monotonic()
 
     def _shown(self, job: Job) -> Job:
+        if job.state == "queued" and not job.progress and (others := self._in_its_way(job)):
+            return replace(job, progress={"waiting_for": f"one of {others} other jobs to end"})
         moved = self._moved.get(job.id)
         idle = 0.0 if moved is None else time.monotonic() - moved
         if job.state != "running" or idle <= self._patience_s:
             return job
         return replace(job, idle_minutes=int(idle / 60))
+
+    def _in_its_way(self, job: Job) -> int:
+        """How many jobs have the places of such a job; 0 where one is free."""
+        is_urgent = self._is_urgent(job)
+        with self._changed:
+            running = [self._store.get(id) for id in self._running]
+        others = sum(other is not None and self._is_urgent(other) == is_urgent for other in running)
+        return others if others >= (URGENT_AT_ONCE if is_urgent else AT_ONCE) else 0
+
+    def _is_urgent(self, job: Job) -> bool:
+        kind = self._kinds.get(job.kind)
+        return kind is not None and kind.urgent
 
     def _put(self, job: Job) -> Job:
         """Persist, then tell whoever waits."""
@@ -340,14 +357,6 @@ class Jobs:
         return format_moment(self._clock())
 
 
-def _as_now(kind: JobKind, params: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for by an earlier Twinlake, with what a job of that kind may say since."""
-    try:
-        return kind.params.model_validate(params).model_dump(mode="json", by_alias=True)
-    except ValidationError:
-        return params
-
-
 def _interrupted(job: Job) -> TwinlakeError:
     return TwinlakeError(
         f"job {job.id} was interrupted",
@@ -369,24 +378,3 @@ def _as_json(result: Result) -> dict[str, Any]:
     data = result.to_json()
     json.dumps(data)
     return data
-
-
-def _refuse_untold(kind: str, params: dict[str, Any]) -> None:
-    """A text that no UTF-8 can hold would be accepted and could never be shown again."""
-    try:
-        json.dumps(params, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(f"the parameters of {kind} are wrong", str(error), "send valid Unicode") from error
-
-
-Handler = Callable[[OpenLake, Any, Run], Result | Failed]
-"""`handler(lake, params, run)` runs in a thread of its own. It raises a TwinlakeError to fail without a
-result, and calls `run.check_cancelled()` between parts that may be left apart."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobKind:
-    params: type[Params]
-    handler: Handler
-    urgent: bool = False
-    """Never waits for jobs that are not: it has workers of its own."""

@@ -48,7 +48,8 @@ from twinlake.server.all_jobs import KINDS
 from twinlake.server.backups import BackupWatch
 from twinlake.server.contract_facts import ContractFacts
 from twinlake.server.executors import Executors
-from twinlake.server.jobs import JobKind, Jobs
+from twinlake.server.job_kind import JobKind
+from twinlake.server.jobs import Jobs
 from twinlake.server.metrics import CHANGELOG, PUBLISHED, LakeMetrics, LakeNow, TopicNow
 from twinlake.server.open_topics import OpenTopics
 from twinlake.server.spark_progress import watched
@@ -332,10 +333,9 @@ class LakeServer:
 
     def _do(self, kind: JobKind, params: Any, run: Run) -> Result | Failed:
         """One job, in its worker's thread."""
-        context = self.lake.spark.sparkContext
+        context, disk = self.lake.spark.sparkContext, scratch_folder(self.lake.spark)
         context.setLocalProperty("spark.scheduler.pool", "batch")
-        disk = scratch_folder(self.lake.spark)
-        with watched(context, run), store.telling_of_no_room(self.settings.lake, disk):
+        with watched(context, run, self._executors), store.telling_of_no_room(self.settings.lake, disk):
             try:
                 return kind.handler(self.lake, params, run)
             except Exception as error:

@@ -18,8 +18,8 @@ from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import ChangelogParams, PauseParams, PublishParams, ResumeParams
-from twinlake.server.jobs import JobKind
 
 INGEST_WAIT_S = 300.0
 journal = structlog.get_logger(__name__)

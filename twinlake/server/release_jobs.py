@@ -26,6 +26,7 @@ from twinlake.releases.promote import Switched, promote, rollback
 from twinlake.releases.propose import propose
 from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import (
     BuildParams,
     CheckParams,
@@ -37,7 +38,6 @@ from twinlake.server.job_models import (
     RetireParams,
     RollbackParams,
 )
-from twinlake.server.jobs import JobKind
 
 if TYPE_CHECKING:
     from twinlake.releases.check import Report

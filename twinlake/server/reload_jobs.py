@@ -14,8 +14,8 @@ from twinlake.lake.catalog import described
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.stranded import load_all, orphaned, stranded
 from twinlake.server.contract_facts import classification
+from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import ReloadParams
-from twinlake.server.jobs import JobKind
 from twinlake.topics.kafka import Kafka
 from twinlake.topics.registering import refuse_unregistrable, register
 from twinlake.topics.registry import Registry

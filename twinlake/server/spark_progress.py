@@ -15,6 +15,8 @@ from twinlake.spark.session import cancel
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from twinlake.server.executors import Executors
+
 LOOK_S = 1.0
 
 journal = structlog.get_logger(__name__)
@@ -61,20 +63,25 @@ class TaskShare:
 
 
 @contextmanager
-def watched(context: SparkContext, run: Run) -> Iterator[None]:
+def watched(context: SparkContext, run: Run, executors: Executors | None = None) -> Iterator[None]:
     """What this thread asks Spark for carries the run's tag: its tasks are counted, and end on cancel.
 
-    Cancelled again and again: between two Spark jobs there is none to cancel.
+    Cancelled again and again: between two Spark jobs there is none to cancel. A job whose tasks wait for
+    executors says so.
     """
     share, ended = TaskShare(context, run.tag), threading.Event()
 
     def watch() -> None:
+        reported: str | None = None
         while not ended.wait(LOOK_S):
             try:
                 if run.cancelled.is_set():
                     cancel(context, run.tag)
-                else:
-                    run.share(share.of)
+                    continue
+                run.share(share.of)
+                if (now := executors.lacking() if executors else None) != reported:
+                    reported = now
+                    run.waits(now)
             except Exception:  # progress is not worth a cancel that nobody repeats
                 journal.exception("the Spark jobs of the job could not be looked at", job=run.id)
 

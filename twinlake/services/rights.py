@@ -30,6 +30,7 @@ from twinlake.config.login import ROLES
 from twinlake.services.broker_security import supervisor_access
 from twinlake.services.part import Context
 from twinlake.topics.kafka import Kafka
+from twinlake.topics.refusal import QUIET
 
 CHANGELOGS = "changelog."
 """How the topics of changelogs begin where the broker is locked: Kafka gives rights by beginnings."""
@@ -43,7 +44,7 @@ def apply_acls(context: Context, topics: Iterable[str]) -> None:
 
     Returns once all of them get in.
     """
-    admin = AdminClient({**supervisor_access(context).client(), "log_level": 0})
+    admin = AdminClient({**QUIET, **supervisor_access(context).client()})
     try:
         _admit(admin, context)
         wanted = set(rights(topics))

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 
 from twinlake.base.errors import TwinlakeError, UnreachableError
 from twinlake.config.login import Login
-from twinlake.topics.refusal import ASK_S, ErrorCollector, metadata, refusal, unusable
+from twinlake.topics.refusal import ASK_S, QUIET, ErrorCollector, metadata, refusal, unusable
 
 LOG_APPEND_TIME = "LogAppendTime"
 TIMESTAMPS, POLICY, RETENTION = "message.timestamp.type", "cleanup.policy", "retention.ms"
@@ -40,8 +40,8 @@ class Kafka:
         self.login = login
         self._collector = ErrorCollector(login)
         options: dict[str, Any] = {
-            **login.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
-            "log_level": 0, "error_cb": self._collector,
+            **QUIET, **login.client(), "socket.timeout.ms": int(TIMEOUT_S * 1000), "client.id": "twinlake",
+            "error_cb": self._collector,
         }  # fmt: skip
         try:
             self._admin = AdminClient(options)

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
 from twinlake.config.login import Login
 from twinlake.topics.records import Draw, Source
-from twinlake.topics.refusal import ErrorCollector, metadata, refusal, unusable
+from twinlake.topics.refusal import QUIET, ErrorCollector, metadata, refusal, unusable
 
 CHUNK = 10_000
 TICK_SECONDS = 0.05
@@ -122,7 +122,7 @@ def produce(
 
 def _connect(collector: ErrorCollector, topic: str, linger_ms: int) -> Producer:
     options = {
-        **SETTINGS, **collector.login.client(), "linger.ms": linger_ms, "error_cb": collector, "log_level": 2,
+        **QUIET, **SETTINGS, **collector.login.client(), "linger.ms": linger_ms, "error_cb": collector,
     }  # fmt: skip
     try:
         producer = Producer(options)

@@ -6,10 +6,12 @@ client is given an ErrorCollector, and whoever waits for it asks that one now an
 
 from __future__ import annotations
 
+import logging
 import re
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,6 +21,12 @@ from twinlake.base.address import host_and_port
 from twinlake.base.errors import DeniedError
 from twinlake.config.login import PLAINTEXT, SASL_SSL, SSL, Login
 
+_UNHEARD = logging.getLogger("twinlake.librdkafka")
+_UNHEARD.addHandler(logging.NullHandler())
+_UNHEARD.propagate = False
+QUIET: Mapping[str, Any] = {"log_level": 0, "logger": _UNHEARD}
+"""Options of each client: librdkafka writes no lines of its own beside our errors. `log_level` alone leaves
+those about what it cannot get over."""
 ASK_S = 0.5
 """Between two questions whether what is waited for was refused."""
 RIGHTS = "rights"

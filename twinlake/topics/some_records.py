@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from twinlake.topics.kafka import Kafka, KafkaTopic
-from twinlake.topics.refusal import ErrorCollector, refusal, unusable
+from twinlake.topics.refusal import QUIET, ErrorCollector, refusal, unusable
 
 GROUP = "twinlake-ingest-sample"
 """Nothing is committed to it; a locked broker lets the login of ingest use groups that begin so."""
@@ -36,7 +36,7 @@ def newest_records(kafka: Kafka, topic: KafkaTopic, most: int) -> list[Sampled]:
     doing, rights = f"read topic {topic.name!r}", f"READ on topic {topic.name} and on group {GROUP}"
     collector = ErrorCollector(kafka.login, doing, rights)
     options = {
-        **kafka.login.client(), "group.id": GROUP, "enable.auto.commit": False, "log_level": 0,
+        **QUIET, **kafka.login.client(), "group.id": GROUP, "enable.auto.commit": False,
         "isolation.level": "read_committed", "enable.partition.eof": True, "error_cb": collector,
     }  # fmt: skip
     try:
