@@ -48,7 +48,7 @@ def test_it_plans_builds_and_promotes_under_keys_that_name_the_steps(
 
     plan, build, promote = answers.asked
     assert made == f"1 is live: {', '.join(table.name for table in TABLES)}"
-    assert said == [f"first release: {kind} ..." for kind in ("plan", "build", "promote")]
+    assert said == [f"first release: {kind}" for kind in ("plan", "build", "promote")]
     assert plan["params"]["definitions"] == {table.name: table.to_json() for table in TABLES}
     assert plan["key"].startswith("first:plan:lake:")
     assert build == {"kind": "build", "params": {"plan": "p"}, "key": "first:build:p"}

@@ -65,7 +65,7 @@ RESULTS: list[tuple[str, Lake, int, list[str], list[str]]] = [
     (
         "gate", Lake(gate=PASSED.to_json()), 0,
         ["ok     t witness: :ok: [7]", "         <script>alert('x')</script>"],
-        ["gate (job gate): succeeded"],
+        ["gate (job gate): succeeded", f"next: twinlake promote {PASSED.plan}"],
     ),
     (
         "gate", Lake(gate=REFUSED.to_json()), 1,

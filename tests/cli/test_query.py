@@ -98,6 +98,18 @@ def test_what_is_really_piped_is_what_was_stored(door: Door) -> None:
     assert (twinlake.returncode, rows) == (0, [*stored[:-1], r"two\nlines\t\x07\x1b[2J"])
 
 
+@pytest.mark.parametrize("name", ["plan", "createtab_stmt", "note"])
+def test_a_plan_and_a_definition_are_laid_out_and_a_value_of_a_record_is_not(door: Door, name: str) -> None:
+    text = "== Physical Plan ==\n+- \x1b[2JProject\n\tScan"
+    door.answer = {**ANSWER, "columns": [{"name": name}], "rows": [{name: text}]}
+
+    shown = query("EXPLAIN SELECT 1").stdout.splitlines()
+
+    laid_out = ["== Physical Plan ==", r"+- \x1b[2JProject", "        Scan"]
+    in_a_row = ["note", r"== Physical Plan ==\n+- \x1b[2JProject\n\tScan"]
+    assert shown == (in_a_row if name == "note" else laid_out)
+
+
 def test_as_json_it_is_the_rows(door: Door) -> None:
     done = query("SELECT 1", "--json")
 

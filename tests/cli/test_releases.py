@@ -41,6 +41,7 @@ RELEASE = {
 }  # fmt: skip
 REFUSED = DifferenceError("the gate refuses plan b", "t lag", "mend it")
 PROMOTE = ("promote", PLAN.id, "--approved-by", "ann")
+BACK = "next: twinlake tables; twinlake rollback goes back"
 
 
 def test_plan_says_what_changes_and_what_comes_next(twinlake: Twinlake) -> None:
@@ -167,6 +168,7 @@ def test_diff_ends_with_1_where_the_versions_differ(twinlake: Twinlake) -> None:
         f"  changed: region={NASTY}; sales {NASTY} -> 1",
         "  only blue: region=x",
         f"report: http://sql/reports/{PLAN.id}",
+        f"next: twinlake gate {PLAN.id}",
     ]
     printed = json.loads(as_json.stdout)
     assert printed == {"plan": PLAN.id, "equal": False, "diffs": [DIFF.to_json()]}
@@ -187,6 +189,7 @@ def test_diff_of_equal_versions_ends_with_0(twinlake: Twinlake, home: Path) -> N
     assert lines(done)[2:] == [
         "t: blue b-1 and green g-2 at orders batch 7: equal",
         "  100,000 rows the same, 0 changed, 0 only in blue, 0 only in green",
+        f"next: twinlake gate {PLAN.id}",
     ]
 
 
@@ -209,7 +212,9 @@ def test_diff_without_a_changed_table_asks_nobody(twinlake: Twinlake, home: Path
     done = twinlake(answers, "diff", EMPTY.id)
 
     assert (done.exit_code, answers.asked) == (0, [])
-    assert lines(done) == ["nothing to compare: no table with a live version changes"]
+    assert lines(done) == [
+        "nothing to compare: no table with a live version changes", f"next: twinlake gate {EMPTY.id}"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -243,7 +248,8 @@ def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
 
     assert (done.exit_code, as_json.exit_code) == (exit_code, exit_code)
     rows = f"         {NASTY}"
-    assert lines(done) == ["gate (job gate): succeeded", shown, rows, f"ok     witness: {NASTY}", rows]
+    then = [f"next: twinlake promote {gate['plan']}"] if passed else []
+    assert lines(done) == ["gate (job gate): succeeded", shown, rows, f"ok     witness: {NASTY}", rows, *then]
     assert json.loads(as_json.stdout) == gate
 
 
@@ -261,8 +267,8 @@ def test_release_goes_from_the_plan_to_readers_with_one_question(
     assert answers.askers[-1].why == "the totals are right"
     shown = [line for line in lines(done) if "succeeded" not in line]
     assert shown[0] == f"plan {PLAN.id}: from release 1" and "t g-2 built" in "".join(shown)
-    assert shown[-3:] == ["release 2 is live (approved by ann)", "  t g-2 at orders batch 7",
-                          "the SQL server followed in 0.3 s"]  # fmt: skip
+    assert shown[-4:] == ["release 2 is live (approved by ann)", "  t g-2 at orders batch 7",
+                          "the SQL server followed in 0.3 s", BACK]  # fmt: skip
 
     answers = Answers(plan=PLANNED)
     refused = twinlake(answers, "release", "--approved-by", "ann").exception
@@ -302,6 +308,7 @@ def test_promote_tells_the_release_and_that_readers_have_it(twinlake: Twinlake) 
         "release 2 is live (approved by ann)",
         "  t g-2 at orders batch 7",
         "the SQL server followed in 0.3 s",
+        BACK,
     ]
     assert answers.asked == [{"kind": "promote", "params": {"plan": PLAN.id, "approved_by": "ann"}}]
     assert json.loads(twinlake(answers, *PROMOTE, "--json").stdout) == RELEASE
@@ -335,7 +342,7 @@ def test_promote_says_why_readers_do_not_have_it_yet(twinlake: Twinlake) -> None
     away: dict[str, Any] = {**RELEASE, "followed": False, "follow_problem": "the SQL server [is] away"}
     done = twinlake(Answers(promote=away), *PROMOTE)
 
-    assert (done.exit_code, lines(done)[-1]) == (0, "the SQL server [is] away")
+    assert (done.exit_code, lines(done)[-2:]) == (0, ["the SQL server [is] away", BACK])
 
 
 def test_promote_of_what_is_live_already_says_so(twinlake: Twinlake) -> None:

@@ -78,6 +78,7 @@ def take_command(folder: SET_FOLDER = None, keep: KEEP = None, as_json: AS_JSON 
     say(f"backup {made.id} is whole: {_words(made)}, of which {made.copied:,} bytes were copied")
     if taken.removed:
         say(f"removed: {', '.join(taken.removed)}")
+    tell(f"next: twinlake backup verify{'' if folder is None else f' {folder}'}")
 
 
 def list_command(folder: SET_FOLDER = None, as_json: AS_JSON = False) -> None:

@@ -116,6 +116,8 @@ def _show(report: Mapping[str, Any]) -> None:
         tell((f"{many} to repair", "red"))
     if rest := left(report):
         tell("only `twinlake check --full` can say ", "; ".join(rest))
+    if report["ok"]:
+        tell("next: twinlake test, then twinlake plan")
 
 
 def left(report: Mapping[str, Any]) -> list[str]:

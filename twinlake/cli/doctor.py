@@ -14,7 +14,8 @@ import typer
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import nearest
 from twinlake.base.times import utc_now
-from twinlake.cli.output import console, error_lines, load_settings, print_json, say, show_rows
+from twinlake.cli.output import error_lines, load_settings, print_json, say, show_rows
+from twinlake.cli.progress import working
 from twinlake.config import users
 from twinlake.config.keys import Section
 from twinlake.config.sections import SECTIONS
@@ -68,7 +69,7 @@ def doctor(
         print(example(), end="")
         return
     settings = load_settings()
-    with console.status("asking ..."):
+    with working("asking everything that is given"):
         rows, found, external = examined(settings)
     if as_json:
         print_json(as_told(settings, rows, found, external))

@@ -12,6 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
 from twinlake.base.whole_file import refuse, whole_file
 from twinlake.cli.output import console, tell
+from twinlake.cli.progress import working
 from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting
 
@@ -63,7 +64,7 @@ def export(
             f"{name} is not text", "stdout is a terminal", "name a file with --output, or pipe it elsewhere"
         )
     assert write is not None
-    with _computing():
+    with working("the SQL server computes all rows"):  # none is there before the last one
         batches = open_batches(services, sql, limit, as_of, waiting)
     with batches, _target(output, replaces) as file, _shown(batches) as shown:
         write(batches.schema, shown, file)
@@ -73,17 +74,6 @@ def export(
     where = f" in {shown_path(output)} ({output.stat().st_size:,} bytes)" if output else ""
     tell(f"{count:,} row{'' if count == 1 else 's'}{where}{released}")
     return facts
-
-
-@contextmanager
-def _computing() -> Iterator[None]:
-    """Says on a terminal that no row is there before the last one is computed."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("the SQL server computes all rows"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        bar.add_task("")
-        yield
 
 
 @contextmanager

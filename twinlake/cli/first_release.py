@@ -39,7 +39,7 @@ def ensure_release(settings: Settings, say: Callable[[str], None]) -> str | None
     first = f"{status['lake_id']}:{meaning}"
 
     def do(kind: str, params: dict[str, Any]) -> dict[str, Any]:
-        say(f"first release: {kind} ...")
+        say(f"first release: {kind}")
         job = client.submit(kind, params, key=f"first:{kind}:{params.get('plan', first)}")
         return client.follow(job.id).succeeded()
 

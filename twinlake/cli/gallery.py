@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
+from twinlake.cli.jobs import AS_JSON
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import Words, load_settings, say, show_rows, tell
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.cli.produce import send, span_ms
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
@@ -32,15 +33,27 @@ def register(app: typer.Typer) -> None:
     app.add_typer(gallery, name="gallery")
 
 
-def list_command() -> None:
+def list_command(as_json: AS_JSON = False) -> None:
     """Show every example: what it is about, its topics and tables, and whether this data directory has it."""
     settings = load_settings()
     added = settings.examples
-    rows: list[tuple[Words, ...]] = []
+    found: list[dict[str, Any]] = []
     for name in settings.project.example_names():
         example = _example(settings, name)
-        names = (", ".join(topic_names(example)), ", ".join(tables(example)))
-        rows.append((name, "yes" if name in added else "no", *names, about(example)))
+        found.append(
+            {
+                "example": name, "added": name in added, "topics": topic_names(example),
+                "tables": tables(example), "about": about(example),
+            }
+        )  # fmt: skip
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (one["example"], "yes" if one["added"] else "no", ", ".join(one["topics"]), ", ".join(one["tables"]),
+         one["about"])
+        for one in found
+    ]  # fmt: skip
     show_rows(("example", "added", "topics", "tables", "about"), rows)
 
 

@@ -80,6 +80,7 @@ def produce_command(
         print_json(summary)
     else:
         say(f"{sent.acknowledged:,} records acknowledged in {sent.seconds:.1f} s ({sent.per_second:,.0f}/s)")
+        tell("next: twinlake status says when they are in the tables")
 
 
 def span_ms(text: str) -> int:

@@ -15,6 +15,7 @@ from twinlake.base.errors import UsageError
 from twinlake.cli.export import NAMES, TABLE, export, format_of
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.cli.progress import working
 from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting, ask, ask_each, ask_why
 from twinlake.reading.server_address import ELSEWHERE, named_server
@@ -30,6 +31,9 @@ AsOf = Annotated[
 DEFAULT_LIMIT = 10_000
 MOST_SHOWN = 1_000_000
 """Rows; more of them go into a file."""
+LAID_OUT = (["plan"], ["createtab_stmt"])
+"""The columns of EXPLAIN and of SHOW CREATE TABLE, whose text is shown line by line. In a value of a record a
+line break is escaped: what comes after it could look like words of ours."""
 
 
 def register(app: typer.Typer) -> None:
@@ -88,7 +92,8 @@ def query_command(
 
 def answer(services: Services, sql: str, limit: int, as_of: str | None, waiting: Waiting) -> None:
     """Shows the rows of a statement, and what is to be known of them."""
-    found = ask(services, sql, limit, as_of, waiting)
+    with working("the SQL server works on it"):
+        found = ask(services, sql, limit, as_of, waiting)
     show(found)
     _tell(found, limit)
 
@@ -135,7 +140,8 @@ def explain_command(
     """Which records, of which partitions, offsets and batches, are behind one row of a table."""
     asked = key_of(key or [])
     services, waiting = sql_server()
-    found = ask_why(services, table, asked, as_of, waiting)
+    with working("the SQL server looks for its records"):
+        found = ask_why(services, table, asked, as_of, waiting)
     if as_json:
         print_json(found)
         return
@@ -201,7 +207,11 @@ def _place(one: dict[str, Any]) -> str:
 def show(found: dict[str, Any]) -> None:
     """An answer's rows, how many there are, and of which release and position."""
     names = [column["name"] for column in found["columns"]]
-    show_rows(names, ([_text(row[name]) for name in names] for row in found["rows"]))
+    if names in LAID_OUT and len(found["rows"]) == 1:
+        for line in _text(found["rows"][0][names[0]]).expandtabs().rstrip("\n").split("\n"):
+            say(line)
+    else:
+        show_rows(names, ([_text(row[name]) for name in names] for row in found["rows"]))
     count = len(found["rows"])
     released = f", release {found['release']}" if found["release"] is not None else ""
     position = "".join(f", {topic} batch {batch}" for topic, batch in found.get("position", {}).items())

@@ -155,6 +155,7 @@ def diff_command(
         print_json({"plan": made["id"], "equal": equal, "diffs": found})
     else:
         show_diffs(settings, made["id"], found)
+        tell(f"next: twinlake gate {made['id']}")
     if not equal:
         raise typer.Exit(1)
 
@@ -208,6 +209,8 @@ def gate_command(
         print_json(result)
     else:
         show_gate(result)
+        if result["passed"]:
+            tell(f"next: twinlake promote {result['plan']}")
     if not result["passed"]:
         raise typer.Exit(1)
 
@@ -320,6 +323,8 @@ def switch(
         say(f"the SQL server followed in {result['follow_seconds']} s")
     else:
         say((result["follow_problem"], "yellow"))
+    if kind == "promote":
+        tell("next: twinlake tables; twinlake rollback goes back")
 
 
 def run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:

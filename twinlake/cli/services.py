@@ -12,7 +12,8 @@ import typer
 
 from twinlake.base.errors import UsageError, visible
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import console, load_settings, refuse_unanswered, say, tell
+from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
+from twinlake.cli.progress import working
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.supervise import control
@@ -48,7 +49,7 @@ def up(
     parts = control.choose(names_in(only), names_in(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
-    with console.status("asking what is given ..."):
+    with working("asking what is given"):
         if needs_release:
             check_master(settings.values)
         check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
@@ -56,16 +57,18 @@ def up(
         from twinlake.cli.check import refuse_stranding
 
         refuse_stranding(settings)
-    with console.status("starting ...") as waiting:
+    with working("starting", len(parts) + needs_release) as waiting:
         for ready in control.bring_up(settings, parts, os.environ, tell, refuse=refuse):
             took = (f"  {ready.seconds:.1f} s", "dim")
             whose = "external" if ready.given else "embedded"
             say(("ok", "green"), f" {ready.service:<9} {whose:<9} {ready.answer}", took)
+            waiting.advance()
             missing.discard(ready.service)
             if needs_release and not missing:
                 needs_release = False
                 if made := ensure_release(settings, waiting.update):
                     say(("ok", "green"), f" {'release':<9} {'':<9} {made}")
+                waiting.advance()
     services = settings.services()
     started = {part.service for part in parts if not part.given}
     logins = [
@@ -78,6 +81,7 @@ def up(
     for service, user, endpoint in logins:
         if service in started and endpoint:
             say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
+    tell("next: twinlake status, or twinlake open for the console")
 
 
 def down() -> None:
@@ -92,7 +96,7 @@ def down() -> None:
         ended.append(name)
         tell(f"ended {name}")
 
-    with console.status("ending ..."):
+    with working("ending"):
         control.bring_down(settings, note)
     if not ended:
         tell("nothing was running")

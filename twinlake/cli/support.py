@@ -22,7 +22,8 @@ from twinlake.base.files import SECRET, raising_disk_full
 from twinlake.base.masking import MASK, Masker
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import console, load_settings, print_json, say, tell
+from twinlake.cli.output import load_settings, print_json, say, tell
+from twinlake.cli.progress import working
 from twinlake.config.settings import Settings
 
 Part = tuple[str, Callable[[], Any]]
@@ -65,7 +66,7 @@ def support_command(
     settings, at = load_settings(), utc_now()
     to = _place(file, at)
     masker = Masker(secrets_of(settings))
-    with console.status("collecting ...") as waiting:
+    with working("collecting") as waiting:
         made, failed = collect(
             settings, parts_of(settings, at, log_mb << 20, masker), masker, at, waiting.update
         )
@@ -88,7 +89,7 @@ def collect(
     made: dict[str, bytes] = {}
     failed: dict[str, dict[str, Any]] = {}
     for name, content in parts:
-        say_what(f"collecting {name} ...")
+        say_what(f"collecting {name}")
         try:
             found = content()
             text = (
