@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.base.files import shown_path
 from twinlake.cli.output import is_terminal, load_settings, say, tell
 from twinlake.config.library import CHECKOUT, LIBRARY
 
@@ -45,7 +46,8 @@ def open_command(
             f"{page} is not running", f"{settings.services_file} names no address of it",
             f"start it: `twinlake up --only {page}`",
         )  # fmt: skip
-    _open(url, f"sign in as {user}; its password is in {settings.services_file}" if user else "")
+    password = shown_path(settings.services_file)
+    _open(url, f"sign in as {user}; its password is in {password}" if user else "")
 
 
 def site() -> Path:

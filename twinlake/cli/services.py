@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import UsageError, visible
+from twinlake.base.files import shown_path
 from twinlake.cli.numbers import whole
 from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
 from twinlake.cli.progress import working
@@ -78,9 +79,10 @@ def up(
         ("console", services.metrics_user, services.console_metrics_url),
         ("console", services.console_user, "the console"),
     ]  # fmt: skip
+    passwords = shown_path(settings.services_file)
     for service, user, endpoint in logins:
         if service in started and endpoint:
-            say(f"   {'login':<9} {user} for {endpoint}; its password is in {settings.services_file}")
+            say(f"   {'login':<9} {user} for {endpoint}; its password is in {passwords}")
     tell("next: twinlake status, or twinlake open for the console")
 
 
