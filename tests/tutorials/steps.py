@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 
 FILES = ("json", "python", "sql", "toml", "yaml")
 """The languages of blocks that are files."""
-_PATH = re.compile(r"`([^`\s]+)`:$")
+_PATH = re.compile(r"`([\w./-]+\.\w+)`:$")
 _UNTIL = re.compile(r"again, until it shows (.+)")
 _ENDS = re.compile(r"ends with (\d+)\b")
 

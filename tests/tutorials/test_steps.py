@@ -80,6 +80,7 @@ def test_python_is_a_cell_in_a_notebook_alone() -> None:
         ("So:\n\n    twinlake up\n", "line 3: an indented block"),
         (block("yaml", "a: 1"), "no paragraph that ends with `PATH`: is before this block of yaml"),
         ("In `a.py`:\n\n" + block("python", "1") + "\n" + block("python", "2"), "line 7: no paragraph"),
+        ("With `twinlake[all]`:\n\n" + block("json", "1"), "block of json"),
         ("In `a.py` is:\n\n" + block("diff", "+b"), "block of diff"),
         ("In `a.py`:\n\n" + block("diff", "+b"), "the diff says no place"),
         ("In `a.py`:\n\n" + block("diff", " b"), "changes nothing"),
