@@ -31,6 +31,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "airflow": ("dags", "services/test_airflow.py"),
     "own_airflow": ("dags/test_own_airflow.py",),
     "tour": ("tour",),
+    "tutorials": ("tutorials",),
     "wheel": ("wheel",),
     "week": ("week",),
     "chaos": ("chaos",),

@@ -1,0 +1,101 @@
+"""Somebody who follows a tutorial: types its commands, writes its files, and sees what it says they see."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from tests.processes import has_ended
+from tests.tutorials.cells import Notebook
+from tests.tutorials.shell import Done, Shell
+from tests.tutorials.steps import Cell, Command, Edit, Shown, Step, Write
+from twinlake.base.waiting import wait_for
+
+AGAIN_S = 240
+"""How long a command is typed again."""
+
+
+class Reader:
+    """Begins in an empty folder, with this checkout's `twinlake` and `python`, and without settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "reader"
+        self.folder.mkdir()
+        self._environ = _environ()
+        self._shell = Shell(self.folder, folder / "notes", self._environ)
+        self._notebook: Notebook | None = None
+        self._shown = ""
+
+    def do(self, step: Step) -> None:
+        """One step; AssertionError where it is not as the page says."""
+        began = time.monotonic()
+        match step:
+            case Command():
+                self._shown = self._type(step).output
+                print(f"{time.monotonic() - began:6.1f} s  {step.line[:90]}")  # is shown where the test fails
+            case Write():
+                file = self._file(step.path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(step.text)
+            case Edit():
+                file = self._file(step.path)
+                file.write_text(step.of(file.read_text()))
+            case Cell():
+                self._notebook = self._notebook or Notebook(self._shell.folder, self._environ)
+                self._shown = self._notebook.run(step.code)
+            case Shown():
+                missing = step.missing(self._shown)
+                assert missing is None, f"nothing is like {missing!r} in its place in:\n{self._shown}"
+
+    def leave(self) -> None:
+        """Closes the terminal and the notebook; what the page has started goes on."""
+        self._shell.close()
+        if self._notebook:
+            self._notebook.close()
+
+    def processes(self) -> list[psutil.Process]:
+        """What was started from here and runs."""
+        return [one for one in self._processes() if not has_ended(one)]
+
+    def _type(self, command: Command) -> Done:
+        if command.until is not None:
+            once = partial(self._once, command, command.until)
+            return wait_for(f"{command.line} to show {command.until.lines}", once, AGAIN_S)
+        return self._run(command)
+
+    def _once(self, command: Command, until: Shown) -> Done | None:
+        done = self._run(command)
+        return done if until.missing(done.output) is None else None
+
+    def _run(self, command: Command) -> Done:
+        done = self._shell.run(command.line)
+        assert done.code == command.ends_with, f"{command.line} ended with {done.code}:\n{done.output}"
+        assert "Traceback" not in done.output, f"{command.line}:\n{done.output}"
+        return done
+
+    def _file(self, path: str) -> Path:
+        return self._shell.folder / path
+
+    def _processes(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            try:
+                words = [process.cwd(), *process.cmdline(), *process.environ().values()]
+            except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+                continue
+            if any(str(self.folder) in word for word in words):
+                yield process
+
+
+def _environ() -> dict[str, str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("TWINLAKE")}
+    return {
+        **plain,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONUNBUFFERED": "1",  # so that both streams are mixed as on a terminal
+    }
