@@ -27,7 +27,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "reader"
         self.folder.mkdir()
-        self._environ = _environ()
+        self._environ = environment()
         self._shell = Shell(self.folder, folder / "notes", self._environ)
         self._notebook: Notebook | None = None
         self._shown = ""
@@ -92,7 +92,7 @@ class Reader:
                 yield process
 
 
-def _environ() -> dict[str, str]:
+def environment() -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("TWINLAKE")}
     return {
         **plain,
