@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from typer.core import TyperGroup
 
 from twinlake.backup.archive import Archive, Backup, telling_of_stores
@@ -21,7 +21,8 @@ from twinlake.base.job import Progress as Done
 from twinlake.base.job import Run
 from twinlake.base.location import Location, located
 from twinlake.cli.jobs import AS_JSON
-from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.cli.progress import bar_of
 from twinlake.config.settings import Settings
 from twinlake.server.client import SAID_EVERY_S
 
@@ -182,7 +183,7 @@ def _working(title: str) -> Iterator[Run]:
         yield Run(id=title, report=_now_and_then(title))
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with bar_of(*columns) as bar:
         task = bar.add_task(title, total=None)
         yield Run(id=title, report=lambda one: bar.update(
             task, total=one.total or None, completed=one.done, description=one.message or title,

@@ -12,7 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
 from twinlake.base.whole_file import refuse, whole_file
 from twinlake.cli.output import console, tell
-from twinlake.cli.progress import working
+from twinlake.cli.progress import bar_of, working
 from twinlake.config.settings import Services
 from twinlake.reading.client import Waiting
 
@@ -90,7 +90,7 @@ def _target(output: Path | None, replaces: bool) -> Iterator[IO[bytes]]:
 @contextmanager
 def _shown(batches: Batches) -> Iterator[Iterable[pa.RecordBatch]]:
     """The same batches, valid; on a terminal with how many rows and bytes have come."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
     from twinlake.reading.typed_files import valid
 
@@ -99,7 +99,7 @@ def _shown(batches: Batches) -> Iterator[Iterable[pa.RecordBatch]]:
         return
     total = batches.facts["rows"]
     columns = (BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with bar_of(*columns) as bar:
         task = bar.add_task("", total=max(1, total))
 
         def counted() -> Iterator[pa.RecordBatch]:

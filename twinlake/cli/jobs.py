@@ -9,13 +9,14 @@ from getpass import getuser
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from twinlake.base.errors import UsageError, visible
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment, utc_now
 from twinlake.cli.numbers import whole
-from twinlake.cli.output import console, load_settings, print_json, say, show_rows, tell
+from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
+from twinlake.cli.progress import bar_of
 from twinlake.config.settings import Settings
 from twinlake.server.client import TIMEOUT_S, LakeClient, now_and_then
 
@@ -106,7 +107,7 @@ def _reporter(title: str, id: str) -> Iterator[Callable[[Job], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(),
                TextColumn("{task.fields[text]}", markup=False),
                TimeElapsedColumn())  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
+    with bar_of(*columns) as bar:
         task = bar.add_task(visible(title), total=None, text=id)
         yield lambda job: bar.update(
             task, total=job.progress.get("total") or None, completed=job.progress.get("done") or 0,

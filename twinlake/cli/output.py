@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +27,8 @@ Words = str | tuple[str, str]
 
 console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 """Where `tell` writes; commands use it themselves for what moves: bars, and waiting."""
+moving: list[Callable[[], AbstractContextManager[None]]] = []
+"""What takes a bar away that moves on `console`, while a result is written to the same terminal."""
 _WIDE = 1_000_000
 """Cells of a terminal on which any table has room."""
 
@@ -54,7 +57,8 @@ def print_json(value: Any) -> None:
 def say(*parts: Words) -> None:
     """A result for a person, on stdout: one line, however wide."""
     if terminal := _terminal():
-        terminal.print(_text(*parts), soft_wrap=True)
+        with _still():
+            terminal.print(_text(*parts), soft_wrap=True)
     else:
         print(_text(*parts).plain, flush=True)  # before the next words on stderr
 
@@ -71,7 +75,8 @@ def show_rows(names: Sequence[str], rows: Iterable[Sequence[Words]]) -> None:
     """
     head, body = [_text(name) for name in names], [[_text(cell) for cell in row] for row in rows]
     if terminal := _terminal():
-        _draw(terminal, head, body)
+        with _still():
+            _draw(terminal, head, body)
     else:
         print("\n".join(_filled(head, body)), flush=True)
 
@@ -117,6 +122,14 @@ def _terminal() -> Console | None:
     if not is_terminal():
         return None
     return Console(highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def _still() -> Iterator[None]:
+    with ExitStack() as away:
+        for take_away in moving:
+            away.enter_context(take_away())
+        yield
 
 
 def _filled(head: Sequence[Text], body: Sequence[Sequence[Text]]) -> Iterator[str]:

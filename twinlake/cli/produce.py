@@ -15,12 +15,13 @@ from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from twinlake.base.errors import UsageError
 from twinlake.base.times import parse_duration
 from twinlake.cli.numbers import rate, whole
-from twinlake.cli.output import console, load_settings, print_json, say, tell
+from twinlake.cli.output import load_settings, print_json, say, tell
+from twinlake.cli.progress import bar_of
 from twinlake.config.project import Project
 from twinlake.config.settings import Settings
 from twinlake.topics.contract import JSON
@@ -168,6 +169,6 @@ def reporter(count: int) -> Iterator[Callable[[Sent], None]]:
         TextColumn("{task.completed:,} records, {task.fields[speed]:,.0f}/s"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as bar:
+    with bar_of(*columns, transient=False) as bar:
         task = bar.add_task("producing", total=count or None, speed=0.0)
         yield lambda sent: bar.update(task, completed=sent.sent, speed=sent.per_second)

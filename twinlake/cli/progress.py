@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from twinlake.base.errors import visible
-from twinlake.cli.output import console
+from twinlake.cli.output import console, moving
 
 SHOWN_AFTER_S = 1.0
 """Quicker work shows nothing: it would flicker."""
@@ -41,23 +41,51 @@ class Working:
         self._bar.advance(self._task)
 
 
+def bar_of(*columns: ProgressColumn, transient: bool = True, disable: bool = False) -> Progress:
+    """A bar on stderr. Rich would send there, too, what is printed to stdout meanwhile, also to a pipe."""
+    return Progress(
+        *columns, console=console, transient=transient, disable=disable, redirect_stdout=False,
+        redirect_stderr=False,
+    )  # fmt: skip
+
+
 @contextmanager
 def working(text: str, parts: int | None = None) -> Iterator[Working]:
     """Shows the text and how long it takes; of so many parts a bar and the time left, too."""
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     if parts:
         columns += [BarColumn(), TextColumn("{task.completed} of {task.total}, left:"), TimeRemainingColumn()]
-    bar = Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
-    )
+    bar = bar_of(*columns, TimeElapsedColumn(), disable=not console.is_terminal)
     task = bar.add_task(visible(text), total=parts)
-    begin = threading.Timer(SHOWN_AFTER_S, bar.start)
+    turn = threading.Lock()
+    is_shown = False
+
+    def show() -> None:
+        nonlocal is_shown
+        with turn:
+            is_shown = True
+            bar.start()
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        with turn:
+            if is_shown:
+                bar.stop()
+            yield
+            if is_shown:
+                bar.start()
+
+    begin = threading.Timer(SHOWN_AFTER_S, show)
     begin.daemon = True
-    begin.start()
+    if console.is_terminal:
+        begin.start()
+        moving.append(away)
     try:
         yield Working(bar, task)
     finally:
-        begin.cancel()
-        begin.join()
-        if console.is_terminal:  # rich writes an empty line elsewhere
-            bar.stop()
+        if console.is_terminal:
+            moving.remove(away)
+            begin.cancel()
+            begin.join()
+            if is_shown:
+                bar.stop()

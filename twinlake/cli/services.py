@@ -58,7 +58,7 @@ def up(
         from twinlake.cli.check import refuse_stranding
 
         refuse_stranding(settings)
-    with working("starting", len(parts) + needs_release) as waiting:
+    with working("starting", len({part.service for part in parts}) + needs_release) as waiting:
         for ready in control.bring_up(settings, parts, os.environ, tell, refuse=refuse):
             took = (f"  {ready.seconds:.1f} s", "dim")
             whose = "external" if ready.given else "embedded"
