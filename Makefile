@@ -31,7 +31,7 @@ help:
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
-	@echo "make docs     write again what docs/ holds of the code: API, commands, metrics, settings, the notebook, the editors' schemas"
+	@echo "make docs     write again what docs/ holds of the code: reference pages, the notebook, the editors' schemas"
 	@echo "make site     the documentation as pages, in build/site; every link within it must lead somewhere"
 	@echo "make wheel    the package, in dist/"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
@@ -123,6 +123,8 @@ bench-look-ups: jars
 
 docs: jars
 	@$(PY) -m twinlake.server.api_doc > .jars/docs.made && mv .jars/docs.made docs/api.md
+	@$(PY) -m twinlake.scaffold.definitions_doc > .jars/docs.made && mv .jars/docs.made docs/definitions.md
+	@$(PY) -m twinlake.kinds.measures.doc > .jars/docs.made && mv .jars/docs.made docs/measures.md
 	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
 	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md
 	@$(PY) -m tests.tutorials.notebook > .jars/docs.made && mv .jars/docs.made docs/tutorials/notebook.ipynb

@@ -52,13 +52,21 @@ class Aggregate(Definition):
     kind = "aggregate"
     stores_rows = True
     explode: Explode | None = None
+    """The array of a record whose elements are rows of their own. Without it a record is one row."""
     where: str | None = None
+    """SQL: the rows that stay are those in which it is true. Without it all stay."""
     columns: dict[str, str]
+    """Column name -> SQL over the topic's fields. What else the definition names are these columns."""
     keys: tuple[str, ...]
+    """Columns that rows are grouped by; may be empty where there is a window."""
     window: Tumbling | Hopping | None = None
+    """The windows of time that rows are grouped by, beside the keys. Without it a key has one row, over all
+    of history."""
     measures: dict[str, Measure]
+    """Name of a column -> what it shows of the rows of each key and window."""
     retention: str | None = None
-    """A duration such as "400 days"."""
+    """A duration such as "400 days", of a table with a window: a window is shown until the watermark is so
+    far past its end. Without it windows are shown for ever."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

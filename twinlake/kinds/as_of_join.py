@@ -31,6 +31,7 @@ class AsOfJoin(Join):
     kind = "as_of_join"
     hows = ("inner", "left")
     how: str = "left"
+    """What is shown: with "left" every left row, with "inner" those alone that have a partner."""
     delete_when: str | None = None
     """SQL over the right table's columns: a row in which it is true is valid like any other, as nothing."""
 

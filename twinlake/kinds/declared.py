@@ -25,9 +25,9 @@ def _misfits(value: Any, hint: Any, where: str) -> Iterator[tuple[str, Any, str]
         if fitting:
             yield from _misfits(value, fitting[0], where)
         else:
-            yield where, value, _words(hint)
+            yield where, value, words(hint)
     elif not _is_one(value, origin or hint):
-        yield where, value, _words(hint)
+        yield where, value, words(hint)
     elif origin is tuple:
         for number, item in enumerate(value):
             yield from _misfits(item, parts[0], f"{where}[{number}]")
@@ -46,12 +46,13 @@ def _is_one(value: Any, kind: type) -> bool:
     return isinstance(value, (int, float) if kind is float else kind)
 
 
-def _words(hint: Any) -> str:
+def words(hint: Any) -> str:
+    """What a field is declared to be, in words."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return " or ".join(_words(part) for part in parts)
+        return " or ".join(words(part) for part in parts)
     if origin is tuple:
-        return f"a tuple of {_words(parts[0])}s"
+        return f"a tuple of {words(parts[0])}s"
     if origin is dict:
-        return f"a map from {_words(parts[0])} to {_words(parts[1])}"
+        return f"a map from {words(parts[0])} to {words(parts[1])}"
     return _WORDS.get(hint) or str(hint.__name__)

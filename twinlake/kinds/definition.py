@@ -55,8 +55,10 @@ class Definition:
     kind: ClassVar[str] = ""
     reads_states: ClassVar[bool] = False
     name: str
+    """What the table is called, in queries and in its contract's file: letters, digits and _, a letter
+    first."""
     inputs: tuple[str, ...]
-    """The topics it reads."""
+    """The topics it reads; a kind that stores rows reads exactly one."""
     place: Place | None = field(default_factory=_caller, compare=False, repr=False, metadata=NOT_STORED)
 
     def __post_init__(self) -> None:

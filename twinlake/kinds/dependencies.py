@@ -73,6 +73,7 @@ class OverTables(Definition):
 
     reads_states = True
     inputs: tuple[str, ...] = ()
+    """Stays empty: it reads tables, not topics."""
     tables: dict[str, Definition] = field(
         default_factory=dict, compare=False, repr=False, metadata=NOT_STORED
     )

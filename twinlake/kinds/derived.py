@@ -33,13 +33,17 @@ class Derived(Definition):
 
     kind = "derived"
     inputs: tuple[str, ...] = ()
+    """Stays empty: it reads tables. For a topic's rows read an `Events` table of it."""
     reads: tuple[str, ...] = ()
+    """The tables that `sql` names, as they are called."""
     columns: tuple[str, ...]
     """The columns of the SELECT, in order; their types are what Spark makes of it."""
     keys: tuple[str, ...]
+    """Columns that identify a row; at least one."""
     by: tuple[str, ...]
-    """Columns of it such that its rows depend only on rows of `reads` with equal values."""
+    """Columns of it such that its rows depend only on rows of `reads` with equal values; may be empty."""
     sql: str
+    """One SELECT of Spark SQL over the views of `reads`."""
     broadcast: tuple[str, ...] = ()
     """Those of `reads` that are small: a join copies them rather than moving the other side. They stand after
     FROM or JOIN; another name for one needs its AS."""

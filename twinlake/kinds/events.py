@@ -36,8 +36,12 @@ class Events(Definition):
 
     kind = "events"
     where: str | None = None
+    """SQL: the rows that stay are those in which it is true. Without it all stay."""
     columns: dict[str, str]
+    """Column name -> SQL over the topic's fields. The view shows them, and the record id."""
     store: Store | None = None
+    """How its rows are kept where joins look for them. Without it nothing is kept, and no join can read the
+    table."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

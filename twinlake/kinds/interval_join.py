@@ -29,8 +29,12 @@ class IntervalJoin(Join):
     kind = "interval_join"
     hows = ("inner", "left", "full")
     how: str = "inner"
+    """What is shown: with "inner" pairs alone, with "left" also left rows without a partner, with "full" such
+    right ones, too."""
     before: str = "0 seconds"
+    """How much earlier than the left row the right one may be; inclusive."""
     after: str = "0 seconds"
+    """How much later than the left row the right one may be; inclusive."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,13 +39,15 @@ class Join(OverTables):
 
     hows: ClassVar[tuple[str, ...]] = ()
     left: str
+    """The table of the left rows: one that keeps rows, as `Events` with a `store` does."""
     right: str
+    """The table of the right rows, which keeps rows too; may be the same one."""
     on: tuple[str, ...]
     """Columns of both tables, and keys of both stores."""
     how: str
     columns: dict[str, str]
-    """SQL over the columns of both rows, which are named like `left.amount` and `right.at`; where a row has
-    no partner, the other's are NULL."""
+    """Column name -> SQL over the columns of both rows, which are named like `left.amount` and `right.at`;
+    where a row has no partner, the other's are NULL."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

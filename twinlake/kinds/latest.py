@@ -38,8 +38,11 @@ class Latest(Definition):
     kind = "latest"
     stores_rows = True
     where: str | None = None
+    """SQL: the rows that stay are those in which it is true. Without it all stay."""
     columns: dict[str, str]
+    """Column name -> SQL over the topic's fields. What else the definition names are these columns."""
     keys: tuple[str, ...]
+    """Columns of which the view has one row per value; at least one."""
     order: tuple[str, ...] = ()
     """Columns by which the newest is found; NULL is before every value, ties go to the later record id.
 
@@ -55,6 +58,7 @@ class Latest(Definition):
     """Where in the source's own log a record was: a barrier hides no row whose place is not before its own,
     but where the topic's order is certain."""
     values: tuple[str, ...]
+    """Columns that the view shows beside the keys; at least one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -217,7 +221,7 @@ _GONE = "change_is_delete"
 
 def mirror(database: str, *, keys: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
     """The arguments of `Latest(name=..., inputs=..., **mirror(...))` over a topic whose contract says
-    `changeData`; keys and values are columns of the mirrored table.
+    `changeData`: the database is what it says there, keys and values are columns of the mirrored table.
 
     It follows the log; complete snapshots and truncates hide what came before them.
     """

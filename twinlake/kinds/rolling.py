@@ -34,9 +34,9 @@ class Rolling(OverTables):
 
     kind = "rolling"
     of: str
-    """An Aggregate in tumbling windows."""
+    """The table whose measures it shows: an `Aggregate` in tumbling windows."""
     last: tuple[str, ...]
-    """Durations, such as ("5 minutes", "1 day")."""
+    """Durations, such as ("5 minutes", "1 day"); each key has a row for each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,15 +43,20 @@ class Sessions(Definition):
     kind = "sessions"
     stores_rows = True
     where: str | None = None
+    """SQL: the rows that stay are those in which it is true. Without it all stay."""
     columns: dict[str, str]
+    """Column name -> SQL over the topic's fields. What else the definition names are these columns."""
     keys: tuple[str, ...]
+    """Columns whose values have sessions of their own; at least one."""
     on: str
-    """A timestamp column of the row-local step; rows in which it is NULL are in no session."""
+    """A timestamp column, of `columns`; rows in which it is NULL are in no session."""
     gap: str
     """A duration such as "30 minutes": a record so long after the last one still belongs to its session."""
     grid: str = "1 day"
     """A duration longer than the gap: into cells of this size states are cut, which no reader sees."""
     measures: dict[str, Measure]
+    """Name of a column -> what it shows of the rows of each session. Those that keep every item (`Quantile`,
+    `TopK`, an exact `CountDistinct`) are refused."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,7 +27,9 @@ class Explode:
     """One row per element of an array, the element as a further column `name`; an empty array gives none."""
 
     name: str
+    """What the element is called in `where` and `columns`; no field of the topic has this name."""
     array: str
+    """SQL over the topic's fields that gives an array, such as the name of one."""
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "array": self.array}

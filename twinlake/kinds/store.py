@@ -32,11 +32,14 @@ class Store:
     keys: tuple[str, ...]
     """The columns that rows are looked for by."""
     on: str
-    """A timestamp column."""
+    """A timestamp column: the time of a row."""
     cell: str
-    """A duration such as "1 hour"."""
+    """A duration such as "1 hour". Both sides of an `IntervalJoin` have cells of one size. A row may lie
+    in at most 64."""
     back: str = "0 seconds"
+    """How far before its own time a row has to be found: for a join's right table at least its `after`."""
     ahead: str = "0 seconds"
+    """How far after its own time a row has to be found: for a join's right table at least its `before`."""
 
     @property
     def size(self) -> timedelta:

@@ -41,7 +41,7 @@ class Tumbling:
     """Windows of one size that touch and do not overlap, aligned to 1970-01-01 UTC."""
 
     on: str
-    """A timestamp column of the row-local step; rows in which it is NULL are in no window."""
+    """A timestamp column, of `columns`; rows in which it is NULL are in no window."""
     size: str
     """A duration such as "1 minute"."""
 
@@ -71,10 +71,11 @@ class Hopping:
     """
 
     on: str
-    """A timestamp column of the row-local step; rows in which it is NULL are in no window."""
+    """A timestamp column, of `columns`; rows in which it is NULL are in no window."""
     size: str
     """A duration such as "10 minutes", a whole multiple of `every`."""
     every: str
+    """How often a window begins: a duration such as "1 minute"."""
 
     @property
     def length(self) -> timedelta:
