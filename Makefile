@@ -124,6 +124,7 @@ bench-look-ups: jars
 docs: jars
 	@$(PY) -m twinlake.server.api_doc > .jars/docs.made && mv .jars/docs.made docs/api.md
 	@$(PY) -m twinlake.scaffold.definitions_doc > .jars/docs.made && mv .jars/docs.made docs/definitions.md
+	@$(PY) -m twinlake.topics.contract_doc > .jars/docs.made && mv .jars/docs.made docs/contracts.md
 	@$(PY) -m twinlake.kinds.measures.doc > .jars/docs.made && mv .jars/docs.made docs/measures.md
 	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
 	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md

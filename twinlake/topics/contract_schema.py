@@ -12,7 +12,7 @@ from typing import Any
 from twinlake.base.times import DURATION
 from twinlake.topics.contract_column import INSIDE, LOGICAL, NESTED
 from twinlake.topics.contract_file import NEEDED, OPTIONS, UNENFORCED, standard
-from twinlake.topics.topic_properties import CHOICES, TOPIC_PROPERTIES
+from twinlake.topics.topic_properties import CHOICES, MEANINGS, TOPIC_PROPERTIES
 
 Schema = dict[str, Any]
 _COLUMN, _FIELD = "TwinlakeColumn", "TwinlakeField"
@@ -69,7 +69,8 @@ def _custom_properties() -> Schema:
     values: dict[str, Schema] = {
         name: {"enum": [*CHOICES[name]]} if name in CHOICES else duration for name in TOPIC_PROPERTIES
     }
-    values["eventTime"] = {"description": "the column with the event's own time"}
+    values["eventTime"] = {}
+    values = {name: {"description": MEANINGS[name], **value} for name, value in values.items()}
     return {
         "type": "array",
         "description": "what Twinlake needs to know of a topic; a table's contract has none",

@@ -20,6 +20,7 @@ from twinlake.topics.contract import (
     KEY_FORMATS,
     NULL_VALUES,
     QUARANTINE,
+    STOP,
     STRING,
     UNREADABLE,
     Column,
@@ -34,6 +35,34 @@ TOPIC_PROPERTIES = {
     "unreadableRecords": "unreadable_records",
 }  # fmt: skip
 """Custom property -> what it is called in `Contract`."""
+MEANINGS = {
+    "eventTime": "the column with the event's own time, a required timestamp; of change data it is left out: "
+    "the source's time is taken",
+    "lateAfter": "a record whose event time is older than this when Kafka has it is late: it counts, and "
+    "amends windows that were final",
+    "discardAfter": "one that is still older is too_late: it is kept, and in no table; longer than "
+    "lateAfter; of change data it is left out: none is too late",
+    "futureTolerance": "how far the event time may be after Kafka's; a record beyond that is invalid",
+    "uniqueWithin": "how long after a record another one with its unique value is a duplicate, by Kafka's "
+    "time; beside a unique field alone, and of change data: how long after a change its redelivery may come",
+    "format": "what values are written in; with json the contract is the schema",
+    "nullValues": "what a record without a value is: a mistake, nothing, or the delete of its key, which "
+    "needs keyFormat",
+    "keyFormat": "what keys are written in: definitions see them as _key; without it keys are kept and not "
+    "shown",
+    "changeData": "the database whose changes the records are, in the envelopes of Debezium",
+    "unreadableRecords": "what is done with a record that the active schema cannot read: it waits in "
+    "quarantine, or stops the topic; not with format json",
+}
+"""For an editor and the docs."""
+_NEEDED = "refused"
+WITHOUT = {
+    "eventTime": _NEEDED, "lateAfter": _NEEDED, "discardAfter": _NEEDED, "futureTolerance": _NEEDED,
+    "uniqueWithin": "no duplicates", "format": f"`{AVRO}`", "nullValues": f"`{INVALID}`",
+    "keyFormat": "keys are not shown", "changeData": "a topic of events",
+    "unreadableRecords": f"`{QUARANTINE}`; of change data `{STOP}`",
+}  # fmt: skip
+"""What a contract that does not say it means."""
 CHOICES = {
     "format": FORMATS,
     "nullValues": NULL_VALUES,
