@@ -129,6 +129,7 @@ docs: jars
 	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
 	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md
 	@$(PY) -m tests.tutorials.notebook > .jars/docs.made && mv .jars/docs.made docs/tutorials/notebook.ipynb
+	@$(PY) -m twinlake.cli.json_doc > .jars/docs.made && mv .jars/docs.made docs/json.md
 	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
 

@@ -19,7 +19,7 @@ the same, and `twinlake --install-completion` has bash, zsh and fish complete it
 
 Before a command stand `--home DIR` (the data directory; else `$TWINLAKE_HOME`, or `.twinlake` in the project)
 and `--project DIR`. Results go to stdout, words about the work and errors to stderr. `--json` prints one JSON
-value on stdout, an error too: `{"error", "what", "why", "remedy"}`.
+value on stdout, an error too: `{"error", "what", "why", "remedy"}`. [What --json prints](json.md) has each.
 
 | exit code | |
 |---|---|

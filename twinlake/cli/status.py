@@ -181,9 +181,8 @@ def _how_to_start(settings: Settings) -> str:
 def as_told(settings: Settings, parts: list[dict[str, Any]], lake: dict[str, Any]) -> dict[str, Any]:
     """The same for programs."""
     return {
-        "home": str(settings.home), "ready": _is_whole(parts),
-        "supervisor": record.supervisor_alive(settings), "parts": parts, **lake,
-        "backup": backup_told(settings, lake),
+        "home": str(settings.home), "supervisor": record.supervisor_alive(settings), "parts": parts, **lake,
+        "ready": _is_whole(parts), "backup": backup_told(settings, lake),
     }  # fmt: skip
 
 
