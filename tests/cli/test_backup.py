@@ -9,8 +9,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.json_shapes import wrong
 from tests.small_lake.small import unpack
 from twinlake.cli.app import build_app
+from twinlake.cli.json_doc import COMMANDS
 
 
 @pytest.fixture
@@ -32,6 +34,9 @@ def test_one_is_taken_listed_read_back_and_restored(
 
     assert "is whole" in run("backup", folder).stdout
     made = json.loads(run("backup", "take", folder, "--keep", "1", "--json").stdout)
+    assert wrong(COMMANDS["backup take"], made) == []
+    for command in ("backup list", "backup verify"):
+        assert wrong(COMMANDS[command], json.loads(run(*command.split(), folder, "--json").stdout)) == []
     assert made["copied"] == 0 and len(made["removed"]) == 1
     assert made["id"] in run("backup", "list", folder).stdout
     assert "is whole" in run("backup", "verify", folder).stdout

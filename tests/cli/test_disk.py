@@ -13,10 +13,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.base.test_disk import du
+from tests.cli.json_shapes import wrong
 from tests.small_lake.small import unpack
 from twinlake.base.location import Remote
 from twinlake.cli.app import build_app
 from twinlake.cli.disk import size, usage
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake.storage import store
 from twinlake.services.folders import Folders
@@ -51,6 +53,7 @@ def told() -> dict[str, Any]:
     done = run("--json")
     assert done.exit_code == 0, done.output
     found: dict[str, Any] = json.loads(done.stdout)
+    assert wrong(COMMANDS["status --disk"], found) == []
     return found
 
 

@@ -13,10 +13,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.json_shapes import wrong
 from tests.registry import FakeRegistry
 from twinlake.base.errors import UnreachableError
 from twinlake.cli import doctor
 from twinlake.cli.app import build_app
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.keys import Section
 from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
@@ -38,7 +40,9 @@ def run(*arguments: str) -> Result:
 
 def as_json(*arguments: str) -> tuple[int, dict[str, Any]]:
     done = run("--json", *arguments)
-    return done.exit_code, json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    assert wrong(COMMANDS["doctor"], found) == []
+    return done.exit_code, found
 
 
 def test_without_a_file_all_is_well_and_every_setting_is_its_default() -> None:

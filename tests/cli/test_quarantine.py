@@ -11,8 +11,10 @@ import pytest
 from click.testing import Result
 
 from tests.cli.answers import Answers, lines
+from tests.cli.json_shapes import wrong
 from tests.project import OURS
 from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake.log.active_topics import publish
 from twinlake.reading import quarantined
@@ -73,6 +75,7 @@ def test_a_quarantine_is_shown_by_reason_and_version_with_coordinates_and_what_w
 def test_as_json_each_group_has_its_samples(twinlake: Twinlake, asked: list[str]) -> None:
     done = twinlake(Answers(), "quarantine", "orders", "--reason", "empty", "--limit", "1", "--json")
 
+    assert wrong(COMMANDS["quarantine"], json.loads(done.stdout)) == []
     assert json.loads(done.stdout) == {
         "topic": "orders", "records": {"too_late": 1, "invalid": 3000},
         "groups": [{**ROWS["groups"][0], "samples": [SAMPLE]}], "replayed": [COPIES],
@@ -82,9 +85,9 @@ def test_as_json_each_group_has_its_samples(twinlake: Twinlake, asked: list[str]
 
 def test_what_is_no_reason_is_refused_before_anybody_is_asked(twinlake: Twinlake, asked: list[str]) -> None:
     answers = Answers(replay=REPLAYED)
-    for wrong in (("quarantine", "orders", "--reason", "x' OR true"), ("replay", "orders", "--reason", "x"),
-                  ("replay", "orders", "--reason", "already_seen")):  # fmt: skip
-        assert isinstance(twinlake(answers, *wrong).exception, UsageError)
+    for one in (("quarantine", "orders", "--reason", "x' OR true"), ("replay", "orders", "--reason", "x"),
+                ("replay", "orders", "--reason", "already_seen")):  # fmt: skip
+        assert isinstance(twinlake(answers, *one).exception, UsageError)
 
     assert asked == answers.asked == []
 

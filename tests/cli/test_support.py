@@ -16,11 +16,13 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.json_shapes import wrong
 from tests.small_lake.small import unpack
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.masking import MASK
 from twinlake.cli import support_parts
 from twinlake.cli.app import build_app
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.cli.support_parts import newest, without_rows
 from twinlake.config.settings import Services, Settings
 from twinlake.config.users import add
@@ -176,6 +178,7 @@ def test_it_has_what_helps_and_says_what_is_not_in_it(home: Path, tmp_path: Path
     files, told = bundle(tmp_path / "s.tar.gz"), json.loads(done.stdout)
     contents = json.loads(files["contents.json"])
 
+    assert wrong(COMMANDS["support"], told) == []
     assert {"version.json", "machine.json", "packages.txt", "settings.json", "disk.json", "doctor.json",
             "processes.json", "jobs.json", "audit.json", "alarms.json", "releases.json", "plans.json",
             "logs/lake.log", "logs/lake.log.1", "logs/broker.log", "logs/airflow-task-01.log", "README.txt",

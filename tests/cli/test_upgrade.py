@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.cli.json_shapes import wrong
 from tests.small_lake.small import unpack
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.base.version import VERSION
 from twinlake.cli.app import build_app
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.cli.upgrading import behind
 from twinlake.services.folders import Folders
 from twinlake.services.upgrade import kept
@@ -97,6 +99,7 @@ def test_what_is_let_go_is_shown_and_asked_first(run: Run, home: Path) -> None:
     assert (home / "lake.before").is_dir()
     done = json.loads(run("upgrade", "--done", "--yes", "--json").stdout)
 
+    assert wrong(COMMANDS["upgrade --done"], done) == []
     assert done["deleted"] == [str(home / "lake.before")] and done["freed_bytes"] > 0
     assert not (home / "lake.before").exists() and not (home / "upgrade").exists()
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.cli.json_shapes import wrong
 from tests.history import LATEST, SALES
 from tests.reading.test_past_tables import COLUMNS, KEPT, LATELY, PAID, SHARES, VISITS, History
 from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
@@ -80,6 +82,7 @@ def test_the_records_behind_a_row_are_those_that_a_loop_over_the_log_finds(
     key = {name: text(row[name]) for name in kind.view_keys}
     found = explain(history.past, Question(table=table, key=key))
 
+    assert wrong(COMMANDS["explain"], found) == []
     expected = [one for one in history.records(history.log.end()) if BEHIND[table](row, one)]
     (partition,) = found["partitions"]
     assert [one["offset"] for one in found["records"]] == sorted(map(offset, expected))[:20]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from jobs.tables import sales_per_region
+from tests.cli.json_shapes import wrong
 from tests.project import OURS
 from tests.unopened import BIG, certificate, make_live, version
 from twinlake.base.errors import NotFoundError
+from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.certificates import Certificates
@@ -42,6 +45,7 @@ def lake(tmp_path: Path) -> Any:
 def test_a_table_has_meaning_lineage_up_and_down_versions_and_releases(lake: Any) -> None:
     found = table_facts(lake, "sales_per_region").to_json()
 
+    assert wrong(COMMANDS["describe"], json.loads(json.dumps(found))) == []
     assert found["purpose"] == "Sales of each region per minute of event time."
     assert found["row"] == "One row per region and minute."
     assert (found["kind"], found["keys"]) == ("aggregate", ("region", "window_start"))

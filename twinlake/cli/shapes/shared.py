@@ -27,6 +27,18 @@ ERROR = Value(
         remedy  string  what to do; empty where there is nothing to do
     """),
 )  # fmt: skip
+FINDING = Value(
+    name="finding", type="object", is_open=True, about="An [error](#error), and where in the project it is.",
+    keys=keys("""
+        error   string           the class of the error
+        what    string           what is wrong
+        why     string           the cause; empty where there is none to say
+        remedy  string           what to do; empty where there is nothing to do
+        file    string or null   the file; null of what is in none
+        line    integer or null  the line in it, from 1
+        column  integer or null  the column in it, from 1
+    """),
+)
 PROGRESS = keys("""
     done?         number          how much is done
     total?        number          of how much; 0 where it cannot be counted
@@ -317,7 +329,7 @@ RUNNING = Value(
 SHARED: dict[str, Value] = {
     one.name: one
     for one in (
-        ERROR, JOB, RELEASE, ENTRY, SWITCHED, GATE, CERTIFICATE, SUMMARY, CERTIFIED, WITNESS, PAUSED,
+        ERROR, FINDING, JOB, RELEASE, ENTRY, SWITCHED, GATE, CERTIFICATE, SUMMARY, CERTIFIED, WITNESS, PAUSED,
         CHANGELOG, PUBLISHED, RUNNING, BACKUP,
     )
 }  # fmt: skip

@@ -44,9 +44,9 @@ _TOPICS = keys("""
     why      string   why they cannot be read
     remedy   string   what to do
 """), deleted=keys("""
-    rows   integer         how many records
-    batch  integer         up to which batch of the log
-    until  string or null  up to which time
+    rows   integer  how many records
+    batch  integer  up to which batch of the log
+    until  string   up to which time
 """), lost=keys("""
     epoch      integer  how often the topic was made again before
     partition  integer  the partition
@@ -148,25 +148,16 @@ DOCTOR = Value(
         error    error or null  what is wrong
     """)),
 )  # fmt: skip
-_PLACED = keys("""
-    error   string           the class of the error
-    what    string           what is wrong
-    why     string           the cause; empty where there is none to say
-    remedy  string           what to do; empty where there is nothing to do
-    file    string or null   the file; null of what is in none
-    line    integer or null  the line in it, from 1
-    column  integer or null  the column in it, from 1
-""")
 CHECK = Value(
     name="check", type="object",
-    about="What was found in the files of a project. What is wrong may have more keys, as any error.",
+    about="What was found in the files of a project.",
     keys=keys("""
         ok         boolean         whether nothing is wrong
         topics     list of object  an object for each topic
         tables     list of object  an object for each table
-        problems   list of object  what is wrong
-        warnings   list of object  what may be wrong
-        only_full  list of object  what only `--full` can say
+        problems   list of finding  what is wrong
+        warnings   list of finding  what may be wrong
+        only_full  list of finding  what only `--full` can say
         unwarned   list of string  tables of which only `--full` can say whether an expression raises
     """, topics=keys("""
         name         string   its name
@@ -183,5 +174,5 @@ CHECK = Value(
     """, columns=keys("""
         name  string  its name
         type  string  its type
-    """)), problems=_PLACED, warnings=_PLACED, only_full=_PLACED),
+    """))),
 )  # fmt: skip
