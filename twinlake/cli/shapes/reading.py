@@ -77,7 +77,7 @@ DESCRIBE = Value(
 )  # fmt: skip
 QUERY = Value(
     name="query", type="list of object",
-    about=f"{_ROW} of the answer, in their order. A statement with two columns of one name is refused.",
+    about=f"{_ROW} of the answer; a second one of the same name has a number.",
 )
 GET = Value(name="get", type="list of object", about=f"{_ROW} of the table.")
 EXPLAIN = Value(
