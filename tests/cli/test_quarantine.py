@@ -109,6 +109,14 @@ def test_a_replay_says_what_became_of_the_records(twinlake: Twinlake) -> None:
     as_json = twinlake(answers, "replay", "orders", "--json")
     nothing = twinlake(Answers(replay={**REPLAYED, "replayed": 0, "batches": []}), "replay", "orders")
 
+    empty = Answers(replay={**REPLAYED, "judged": 0, "replayed": 0, "batches": []})
+    single = Answers(replay={**REPLAYED, "judged": 1, "replayed": 0, "batches": []})
+
+    one = lines(twinlake(single, "replay", "orders"))[1]
+    assert one.startswith("orders: 1 record in quarantine was validated again")
+    assert lines(twinlake(empty, "replay", "orders"))[1:] == ["orders: nothing is in quarantine"]
+    asked = ("replay", "orders", "--reason", "empty", "--reason", "too_late")
+    assert lines(twinlake(empty, *asked))[1:] == ["orders: nothing is in quarantine for empty or too_late"]
     judged = "orders: 3,001 records in quarantine were validated again by contract 1.1.0"
     assert lines(done)[1:] == [f"{judged}: 1,500 changed, now 1,499 valid, 1 duplicate (log batch 8 to 9)"]
     assert json.loads(as_json.stdout) == {"job": "replay", **REPLAYED}

@@ -83,7 +83,7 @@ def replay_command(
     if as_json:
         print_json({"job": job.id, **result})
     else:
-        say(outcomes.replayed(result))
+        say(outcomes.replayed(result, reasons or ()))
 
 
 def quarantined(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinlake.base.job import Job, batches_text
@@ -21,7 +21,7 @@ def outcome(job: Job) -> str:
         said = [pending(job.result), " ".join(certified(job.result)), disputed(job.result)]
         return ". ".join(filter(None, said))
     if job.kind == "replay":
-        return replayed(job.result)
+        return replayed(job.result, job.params.get("reasons") or ())
     if job.kind == "expire":
         return ". ".join(expired(job.result))
     if job.kind in ("promote", "rollback") and "release" in job.result:
@@ -64,11 +64,13 @@ def certified(result: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{name}: speed and batch are", verdict, f"{where}; {result['rows_compared']:,} rows compared"
 
 
-def replayed(result: Mapping[str, Any]) -> str:
-    """What became of the records in quarantine."""
+def replayed(result: Mapping[str, Any], reasons: Sequence[str] = ()) -> str:
+    """What became of the records in quarantine; of those with one of these reasons, where any is given."""
     if not result["judged"]:
-        return f"{result['topic']}: nothing is in quarantine"
-    again = f"{result['judged']:,} records in quarantine were validated again"
+        why = f" for {' or '.join(reasons)}" if reasons else ""
+        return f"{result['topic']}: nothing is in quarantine{why}"
+    count = "1 record" if result["judged"] == 1 else f"{result['judged']:,} records"
+    again = f"{count} in quarantine {'was' if result['judged'] == 1 else 'were'} validated again"
     looked = f"{result['topic']}: {again} by contract {result['contract']}"
     if not result["replayed"]:
         return f"{looked}; all of them stay there"
