@@ -60,21 +60,34 @@ def test_a_damaged_jar_is_asked_for_again(tmp_path: Path) -> None:
         fetch([artifact("a", b"whole")], tmp_path, java_home=tmp_path / "nowhere")
 
 
-def test_a_wheel_is_not_built_of_classes_older_than_their_sources(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "packed", "source"),
+    [
+        (".jars/classes/twinlake.jar", "twinlake/java/twinlake.jar", "twinlake/java/A.java"),
+        ("build/site", "twinlake/site", "docs/adr/index.md"),
+    ],
+)
+def test_a_wheel_is_not_built_of_what_is_missing_or_older_than_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, packed: str, source: str
 ) -> None:
     stub = Mock(build_py=object, sdist=object)  # nothing else of a build is wanted
     for name in ("", ".command", ".command.build_py", ".command.sdist"):
         monkeypatch.setitem(sys.modules, f"setuptools{name}", stub)
-    compiled = runpy.run_path(str(PROJECT / "setup.py"))["compiled"]
-    compiled.__globals__["HERE"] = tmp_path
-    source, jar = tmp_path / "twinlake" / "java" / "A.java", tmp_path / ".jars" / "classes" / "twinlake.jar"
-    for seconds, file in ((1, jar), (2, source)):
-        file.parent.mkdir(parents=True)
+    module = runpy.run_path(str(PROJECT / "setup.py"))
+    (made,) = (one for one in module["ALL"] if one.place == Path(place))
+    made.found.__globals__["HERE"] = tmp_path
+
+    with pytest.raises(SystemExit, match=f"{place} is not there: run `make wheel`"):
+        made.found()
+    for seconds, file in ((1, tmp_path / place), (2, tmp_path / source)):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
         os.utime(file, (seconds, seconds))
-
-    with pytest.raises(SystemExit, match="older than their sources: run `make jars`"):
-        compiled()
-    os.utime(jar, (3, 3))
-    assert compiled() == jar
+    with pytest.raises(SystemExit, match="older than its sources: run `make wheel`"):
+        made.found()
+    os.utime(tmp_path / place, (3, 3))
+    assert made.found() == tmp_path / place
+    (tmp_path / place).rename(tmp_path / "away")
+    (tmp_path / packed).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "away").rename(tmp_path / packed)
+    assert made.found() == tmp_path / packed  # of a source distribution
