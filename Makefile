@@ -65,7 +65,7 @@ jars: $(INSTALLED) $(JARS) $(CLASSES) $(ARCHIVE)
 demo: jars
 	@$(PY) -m tests.demo
 
-test: jars $(DRIVERS) $(SITE)
+test: jars $(DRIVERS)
 	@$(PY) -m pytest -n $(WORKERS)
 
 quick: jars

@@ -22,8 +22,9 @@ import pyte
 
 from tests.project import PROJECT
 from tests.tutorials.film import Film
-from tests.tutorials.reader import environment
+from tests.tutorials.reader import AGAIN_S, environment
 from tests.tutorials.steps import Command, Edit, Step, Write, steps
+from twinlake.base.waiting import wait_for
 
 PAGE = PROJECT / "docs" / "tutorials" / "change_logic.md"
 PICTURE = PROJECT / "docs" / "pictures" / "tour.svg"
@@ -82,12 +83,13 @@ class Recorder:
 
     def _until(self, command: Command) -> None:
         """Types it again, unseen, until it shows what is waited for."""
-        assert command.until
-        until = time.monotonic() + 240
-        while command.until.missing("".join(text for _, text in self._run(command))) is not None:
-            if time.monotonic() > until:
-                raise SystemExit(f"{command.line} does not show {command.until.lines}")
-            time.sleep(0.5)
+        until = command.until
+        assert until is not None
+
+        def is_shown() -> bool | None:
+            return until.missing("".join(text for _, text in self._run(command))) is None or None
+
+        wait_for(f"{command.line} to show {until.lines}", is_shown, AGAIN_S, every_s=0.5)
 
     def _type(self, line: str) -> None:
         self._show(f"{_GREEN}${_PLAIN} {line}")

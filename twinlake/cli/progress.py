@@ -41,12 +41,11 @@ class Working:
         self._bar.advance(self._task)
 
 
-def bar_of(*columns: ProgressColumn, transient: bool = True, disable: bool = False) -> Progress:
+def bar_of(*columns: ProgressColumn, transient: bool = True) -> Progress:
     """A bar on stderr. Rich would send there, too, what is printed to stdout meanwhile, also to a pipe."""
     return Progress(
-        *columns, console=console, transient=transient, disable=disable, redirect_stdout=False,
-        redirect_stderr=False,
-    )  # fmt: skip
+        *columns, console=console, transient=transient, redirect_stdout=False, redirect_stderr=False
+    )
 
 
 @contextmanager
@@ -55,7 +54,7 @@ def working(text: str, parts: int | None = None) -> Iterator[Working]:
     columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     if parts:
         columns += [BarColumn(), TextColumn("{task.completed} of {task.total}, left:"), TimeRemainingColumn()]
-    bar = bar_of(*columns, TimeElapsedColumn(), disable=not console.is_terminal)
+    bar = bar_of(*columns, TimeElapsedColumn())
     task = bar.add_task(visible(text), total=parts)
     turn = threading.Lock()
     is_shown = False

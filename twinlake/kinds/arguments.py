@@ -5,15 +5,12 @@ The meaning is the text below the field, in its class or in the nearest one that
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from twinlake.base.field_texts import field_texts
 from twinlake.kinds.declared import words
 from twinlake.kinds.measures.measure import Measure
 
@@ -33,7 +30,7 @@ class Argument:
 
 def arguments(cls: type[Any]) -> tuple[Argument, ...]:
     """Those that a person may write."""
-    hints, meanings = get_type_hints(cls), _meanings(cls)
+    hints, meanings = get_type_hints(cls), field_texts(cls)
     return tuple(
         Argument(
             name=one.name, type=" or ".join(map(words, _options(hints[one.name]))),
@@ -69,24 +66,3 @@ def _options(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) in (Union, UnionType):
         return tuple(one for one in get_args(hint) if one is not NoneType)
     return (hint,)
-
-
-def _meanings(cls: type[Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
-        if is_dataclass(one):
-            found |= _written(one)
-    return found
-
-
-@cache
-def _written(cls: type[Any]) -> dict[str, str]:
-    """By field the text below it in the class's own source."""
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(node, ast.ClassDef)
-    found: dict[str, str] = {}
-    for field, text in zip(node.body, node.body[1:], strict=False):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                found[name] = " ".join(said.split())
-    return found

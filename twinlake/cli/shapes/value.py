@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 import textwrap
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from twinlake.base.field_texts import field_texts
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", Any: "any"}
 
@@ -53,7 +53,8 @@ def of(made: type, text: str = "", *, without: Sequence[str] = (), **inner: Keys
     words` of the text. `inner` are the keys of those that are dataclasses, or a shared shape's name."""
     words = dict(re.split(r" {2,}", line, maxsplit=1) for line in _lines(text))
     words = {name: about for name, about in words.items() if name not in without}
-    said, hints = _docstrings(made), get_type_hints(made)
+    hints = get_type_hints(made)
+    said = {name: _as_cell(text) for name, text in field_texts(made).items()}
     found = []
     for field in fields(made):
         if field.name in without:
@@ -137,20 +138,6 @@ def _one_of(hint: Any) -> str:
     names = [f"`{name}`" for one in (hint, *get_args(hint)) if get_origin(one) is Literal
              for name in get_args(one)]  # fmt: skip
     return f": {', '.join(names)}" if names else ""
-
-
-def _docstrings(made: type) -> dict[str, str]:
-    """What stands below each field, in it and in what it is made of."""
-    return dict(pair for one in reversed(made.__mro__) if is_dataclass(one) for pair in _below_fields(one))
-
-
-def _below_fields(made: type) -> Iterator[tuple[str, str]]:
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(made))).body
-    assert isinstance(tree, ast.ClassDef)
-    for field, below in zip(tree.body, tree.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-            assert isinstance(field.target, ast.Name) and isinstance(below.value, ast.Constant)
-            yield field.target.id, _as_cell(" ".join(str(below.value.value).split()))
 
 
 def _as_cell(words: str) -> str:
