@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-scale bench-witness docs site wheel lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-scale bench-witness docs pictures site wheel lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
 	@echo "make docs     write again what docs/ holds of the code: reference pages, the notebook, the editors' schemas"
+	@echo "make pictures  take every picture of the docs anew from what runs (about 20 minutes; needs chromium)"
 	@echo "make site     the documentation as pages, in build/site; every link within it must lead somewhere"
 	@echo "make wheel    the package, in dist/"
 	@echo "make lint     ruff, mypy and the words of before that are refused"
@@ -132,6 +133,12 @@ docs: jars
 	@$(PY) -m twinlake.cli.json_doc > .jars/docs.made && mv .jars/docs.made docs/json.md
 	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
+
+pictures: demo $(DRIVERS)
+	@$(PY) -m tests.pictures --home .twinlake-demo
+	@.venv/bin/twinlake --home .twinlake-demo down
+	@$(PY) -m tests.tutorials.pictures
+	@$(PY) -m tests.tutorials.recording
 
 site: $(SITE)
 

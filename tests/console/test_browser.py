@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import httpx
 import pytest
 
 from tests.broker import free_port
+from tests.browser import needed, started
 from tests.cli.lake_server import TOKEN, Lake, listening
 from tests.console import release_answers, table_answers, topic_answers
 from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile
@@ -35,14 +35,7 @@ from twinlake.services.folders import Folders
 from twinlake.services.supervise import record
 from twinlake.services.supervise.process import identity_of
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER),
-        reason="chromium and chromedriver are not installed (Debian: chromium-driver)",
-    ),
-]
+pytestmark = [pytest.mark.faults, needed]
 REPORT = (
     "<!doctype html><style>p { width: 321px }</style><p>the report</p><img src='/static/icon.svg'>"
     "<script>document.querySelector('p').textContent = 'run'; top.document.title = 'run'</script>"
@@ -166,16 +159,7 @@ def address(process: subprocess.Popen[bytes], port: int) -> str:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM or ""
-    profile = f"--user-data-dir={tmp_path / 'profile'}"
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", profile):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_window_size(*PHONE)
+    driver = started(tmp_path / "profile", PHONE)
     try:
         yield driver
     finally:

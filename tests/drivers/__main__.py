@@ -1,4 +1,4 @@
-"""Brings readers' drivers here, for the tests that connect with them: `python -m tests.drivers`."""
+"""Brings drivers and clients here, for the tests that connect with them: `python -m tests.drivers`."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -11,25 +13,35 @@ from pathlib import Path
 
 import psutil
 
+from tests.drivers import node
 from tests.processes import has_ended
+from tests.project import PROJECT
 from tests.tutorials.cells import Notebook
-from tests.tutorials.shell import Done, Shell
-from tests.tutorials.steps import Cell, Command, Edit, Shown, Step, Write
+from tests.tutorials.presses import Browser
+from tests.tutorials.shell import LONGEST_S, Done, Shell
+from tests.tutorials.steps import Cell, Command, Edit, Picture, Press, Shown, Step, Write
 from twinlake.base.waiting import wait_for
+from twinlake.config.settings import Services
 
+PICTURES = PROJECT / "docs" / "pictures"
 AGAIN_S = 240
 """How long a command is typed again."""
 
 
 class Reader:
-    """Begins in an empty folder, with this checkout's `twinlake` and `python`, and without settings."""
+    """Begins in an empty folder, with this checkout's `twinlake` and `python`, and without settings.
 
-    def __init__(self, folder: Path) -> None:
+    `takes` says that pictures of the page are taken anew; else they are there already.
+    """
+
+    def __init__(self, folder: Path, *, takes: bool = False) -> None:
+        self._profile, self._takes = folder / "browser", takes
         self.folder = folder / "reader"
         self.folder.mkdir()
-        self._environ = environment()
+        self._environ = {**environment(node()), "npm_config_cache": str(folder / "npm")}
         self._shell = Shell(self.folder, folder / "notes", self._environ)
         self._notebook: Notebook | None = None
+        self._browser: Browser | None = None
         self._shown = ""
 
     def do(self, step: Step) -> None:
@@ -49,15 +61,34 @@ class Reader:
             case Cell():
                 self._notebook = self._notebook or Notebook(self._shell.folder, self._environ)
                 self._shown = self._notebook.run(step.code)
+            case Press():
+                self._browser = self._browser or self._opened()
+                self._browser.press(step.label)
+                print(f"{time.monotonic() - began:6.1f} s  {step.label}")
+            case Picture():
+                assert self._browser, "nothing was pressed before"
+                if self._takes:
+                    self._browser.picture(PICTURES / step.name)
+                assert (PICTURES / step.name).is_file()
             case Shown():
                 missing = step.missing(self._shown)
                 assert missing is None, f"nothing is like {missing!r} in its place in:\n{self._shown}"
 
     def leave(self) -> None:
-        """Closes the terminal and the notebook; what the page has started goes on."""
+        """Closes the terminal, the notebook and the browser; what the page has started goes on."""
+        if self._browser:
+            self._browser.close()
+            self._browser = None
         self._shell.close()
         if self._notebook:
             self._notebook.close()
+
+    def end(self) -> None:
+        """Leaves, and stops what a page that was not followed to its last line has started."""
+        self.leave()
+        for data in self.folder.glob("*/.twinlake"):
+            down = [sys.executable, "-m", "twinlake", "--home", str(data), "down"]
+            print(subprocess.run(down, cwd=data.parent, capture_output=True, text=True, timeout=LONGEST_S))
 
     def processes(self) -> list[psutil.Process]:
         """What was started from here and runs."""
@@ -79,6 +110,12 @@ class Reader:
         assert "Traceback" not in done.output, f"{command.line}:\n{done.output}"
         return done
 
+    def _opened(self) -> Browser:
+        address = re.search(r"https?://\S+", self._shown)
+        assert address, f"no address to open in:\n{self._shown}"
+        services = Services.load(self._shell.folder / ".twinlake" / "services.json")
+        return Browser(address[0], services, self._profile)
+
     def _file(self, path: str) -> Path:
         return self._shell.folder / path
 
@@ -92,10 +129,11 @@ class Reader:
                 yield process
 
 
-def environment() -> dict[str, str]:
+def environment(*programs: Path) -> dict[str, str]:
+    """Of somebody who has this checkout's `twinlake`, and what is in the folders `programs`."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("TWINLAKE")}
     return {
         **plain,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": ":".join(map(str, (Path(sys.executable).parent, *programs, os.environ["PATH"]))),
         "PYTHONUNBUFFERED": "1",  # so that both streams are mixed as on a terminal
     }

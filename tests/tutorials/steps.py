@@ -11,6 +11,9 @@ Every fenced block of a page is one of these, and a block that is none of them i
   removes are in the file once.
 - another language, after such a paragraph: the whole of that file.
 - `python` in a notebook, after any other paragraph: a cell.
+
+In a numbered list, what is **bold** is pressed in a browser, which has opened the address that the last
+command has shown, and a picture is what it shows then.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-FILES = ("json", "python", "sql", "toml", "yaml")
+FILES = ("java", "javascript", "json", "python", "sql", "toml", "yaml")
 """The languages of blocks that are files."""
 _PATH = re.compile(r"`([\w./-]+\.\w+)`:$")
 _UNTIL = re.compile(r"again, until it shows (.+)")
@@ -70,6 +75,20 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Press:
+    """What is pressed in a browser, by the label that one sees."""
+
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """What the browser shows, as a file of docs/pictures."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Shown:
     """What the last command or cell shows, at least."""
 
@@ -93,7 +112,7 @@ class Command:
 
 BELOW = Shown(lines=("this",))
 """What a command waits for until the block of text behind it is read."""
-Step = Command | Write | Edit | Cell | Shown
+Step = Command | Write | Edit | Cell | Press | Picture | Shown
 
 
 def steps(page: str, *, is_notebook: bool = False) -> list[Step]:
@@ -102,10 +121,13 @@ def steps(page: str, *, is_notebook: bool = False) -> list[Step]:
     Raises:
         PageError: a block is no step.
     """
-    says, found = "", list[Step]()
+    says, found, lists = "", list[Step](), 0
     for token in MarkdownIt().parse(page):
-        if token.type == "inline":
+        if token.type in ("ordered_list_open", "ordered_list_close"):
+            lists += token.nesting
+        elif token.type == "inline":
             says = token.content
+            found += _of_item(token.children or ()) if lists else ()
         elif token.type == "code_block":
             raise _error(token.map, "an indented block has no language")
         elif token.type == "fence":
@@ -119,6 +141,17 @@ def steps(page: str, *, is_notebook: bool = False) -> list[Step]:
         if isinstance(step, Command) and step.until == BELOW:
             raise PageError(f"{step.line}: there is no block of text behind it")
     return found
+
+
+def _of_item(parts: Iterable[Token]) -> Iterator[Step]:
+    bold = False
+    for part in parts:
+        if part.type in ("strong_open", "strong_close"):
+            bold = part.type == "strong_open"
+        elif part.type == "image":
+            yield Picture(name=PurePosixPath(str(part.attrs["src"])).name)
+        elif bold:
+            yield Press(label=part.content)
 
 
 def _waiting_for(shown: Shown, last: list[Step], where: list[int] | None) -> Step:

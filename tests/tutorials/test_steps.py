@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tutorials.steps import BELOW, Cell, Command, Edit, PageError, Shown, Step, Write, steps
+from tests.tutorials.steps import (
+    BELOW,
+    Cell,
+    Command,
+    Edit,
+    PageError,
+    Picture,
+    Press,
+    Shown,
+    Step,
+    Write,
+    steps,
+)
 
 
 def of(page: str, *, is_notebook: bool = False) -> list[Step]:
@@ -100,3 +112,12 @@ def test_what_no_rule_understands_is_an_error(page: str, why: str) -> None:
         of(page)
 
     assert why in str(raised.value)
+
+
+def test_what_is_bold_in_a_numbered_list_is_pressed_and_a_picture_there_is_taken() -> None:
+    page = (
+        "Not **this**.\n\n1. Open **Dags**, then `x`:\n\n   ![seen](../pictures/seen.png)\n"
+        "2. Again **Go on**.\n\n**Nor** this.\n"
+    )
+
+    assert of(page) == [Press(label="Dags"), Picture(name="seen.png"), Press(label="Go on")]

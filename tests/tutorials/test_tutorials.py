@@ -1,35 +1,34 @@
-"""Every tutorial, word for word on real services: its commands, its files, and what it says that one sees."""
+"""Every tutorial, and each guide that is one, word for word on real services: its commands, its files, what
+it presses, and what it says that one sees."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import browser
 from tests.project import PROJECT
 from tests.tutorials.reader import Reader
-from tests.tutorials.shell import LONGEST_S
 from tests.tutorials.steps import Command, Shown, steps
 
-PAGES = sorted(path.stem for path in (PROJECT / "docs" / "tutorials").glob("*.md"))
-NOTEBOOKS = ("notebook",)
+DOCS = PROJECT / "docs"
+PAGES = ["producers", *sorted(f"tutorials/{path.stem}" for path in (DOCS / "tutorials").glob("*.md"))]
+NOTEBOOKS = ("tutorials/notebook",)
+PRESSED = ("tutorials/approve",)
+"""Those that need a browser."""
 
 
 def text_of(page: str) -> str:
-    return (PROJECT / "docs" / "tutorials" / f"{page}.md").read_text()
+    return (DOCS / f"{page}.md").read_text()
 
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     made = Reader(tmp_path)
     yield made
-    made.leave()
-    for data in made.folder.glob("*/.twinlake"):  # a page that failed has not come to its last line
-        down = [sys.executable, "-m", "twinlake", "--home", str(data), "down"]
-        print(subprocess.run(down, cwd=data.parent, capture_output=True, text=True, timeout=LONGEST_S))
+    made.end()
     left = made.processes()
     for process in left:
         process.kill()
@@ -48,7 +47,9 @@ def test_a_page_is_understood_whole(page: str) -> None:
 @pytest.mark.services
 @pytest.mark.faults
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=browser.needed if page in PRESSED else ()) for page in PAGES]
+)
 def test_a_tutorial_works_as_it_is_written(page: str, reader: Reader) -> None:
     for step in steps(text_of(page), is_notebook=page in NOTEBOOKS):
         reader.do(step)

@@ -72,7 +72,8 @@ REASONS: dict[str, str] = {
     UNAVAILABLE_VALUE: "the database did not log a large value that the change left alone: set REPLICA "
     "IDENTITY FULL for the table, or let the connector look it up (ReselectColumnsPostProcessor)",
     DISCARDED: "the event time is older than the Kafka timestamp by more than discard_after",
-    ALREADY_SEEN: "the id was on a valid record earlier in the log, within the deduplication window",
+    ALREADY_SEEN: "the id (of change data: the same change) was on a valid record earlier in the log, within "
+    "the deduplication window",
 }
 UNDECODABLE = (
     NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,

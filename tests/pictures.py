@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/console.md: `python -m benchmarks.console_pictures --home HOME` of what runs.
+"""Takes the pictures of docs/console.md: `python -m tests.pictures --home HOME` of what runs.
 
 It signs in as the first user, asks one statement, and keeps a picture of each page below docs/pictures/.
 Home plots as much of the last day as `twinlake up` has run there.
@@ -7,16 +7,18 @@ Home plots as much of the last day as `twinlake up` has run there.
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser import started
+from tests.project import PROJECT
 from twinlake.config.settings import Services
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+FOLDER = PROJECT / "docs" / "pictures"
 STATEMENT = (
     "SELECT window_start, region, sales FROM serve.sales_per_region "
     "WHERE window_start > now() - INTERVAL 3 HOURS ORDER BY window_start LIMIT 300"
@@ -47,35 +49,34 @@ def main() -> None:
     parser.add_argument("--plan", help="whose page is shown, if not the newest in the time line")
     given = parser.parse_args()
     services = Services.load(given.home / "services.json")
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or ""
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu"):
-        options.add_argument(word)
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    FOLDER.mkdir(exist_ok=True)
-    try:
-        browser.set_window_size(*SIZE)
-        browser.get(f"{services.console_url}/sign-in")
-        browser.save_screenshot(str(FOLDER / "console_sign_in.png"))
-        browser.switch_to.active_element.send_keys(services.console_user, Keys.TAB)
-        browser.switch_to.active_element.send_keys(services.console_password, Keys.ENTER)
-        time.sleep(SETTLED_S)
-        for name, path in PAGES.items():
-            _picture(browser, name, services.console_url + path)
-        for name, (path, link) in FIRST.items():
-            browser.get(services.console_url + path)
-            address = browser.find_element("css selector", link).get_attribute("href")
-            if name == "plan" and given.plan:
-                address = f"{services.console_url}/plans/{given.plan}"
-            _picture(browser, name, address)
-        browser.set_window_size(*TALL["query"])
-        browser.get(f"{services.console_url}/query")
-        browser.find_element("id", "sql").send_keys(given.statement)
-        browser.find_element("css selector", "main form button").click()
-        time.sleep(SETTLED_S)
-        browser.save_screenshot(str(FOLDER / "console_query.png"))
-    finally:
-        browser.quit()
+    with TemporaryDirectory() as folder:
+        browser = started(Path(folder) / "profile", SIZE)
+        try:
+            _all(browser, services, given.statement, given.plan)
+        finally:
+            browser.quit()
+
+
+def _all(browser: webdriver.Chrome, services: Services, statement: str, plan: str | None) -> None:
+    browser.get(f"{services.console_url}/sign-in")
+    browser.save_screenshot(str(FOLDER / "console_sign_in.png"))
+    browser.switch_to.active_element.send_keys(services.console_user, Keys.TAB)
+    browser.switch_to.active_element.send_keys(services.console_password, Keys.ENTER)
+    time.sleep(SETTLED_S)
+    for name, path in PAGES.items():
+        _picture(browser, name, services.console_url + path)
+    for name, (path, link) in FIRST.items():
+        browser.get(services.console_url + path)
+        address = browser.find_element("css selector", link).get_attribute("href")
+        if name == "plan" and plan:
+            address = f"{services.console_url}/plans/{plan}"
+        _picture(browser, name, address)
+    browser.set_window_size(*TALL["query"])
+    browser.get(f"{services.console_url}/query")
+    browser.find_element("id", "sql").send_keys(statement)
+    browser.find_element("css selector", "main form button").click()
+    time.sleep(SETTLED_S)
+    browser.save_screenshot(str(FOLDER / "console_query.png"))
 
 
 def _picture(browser: webdriver.Chrome, name: str, address: str) -> None:
