@@ -135,7 +135,7 @@ docs: jars
 	@.venv/bin/twinlake editor-schemas docs/editor
 
 pictures: demo $(DRIVERS)
-	@$(PY) -m tests.pictures --home .twinlake-demo
+	@$(PY) -m tests.console_pictures --home .twinlake-demo
 	@.venv/bin/twinlake --home .twinlake-demo down
 	@$(PY) -m tests.tutorials.pictures
 	@$(PY) -m tests.tutorials.recording

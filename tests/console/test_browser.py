@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from tests.broker import free_port
-from tests.browser import needed, started
+from tests.chromium import needed, started
 from tests.cli.lake_server import TOKEN, Lake, listening
 from tests.console import release_answers, table_answers, topic_answers
 from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile

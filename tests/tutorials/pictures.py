@@ -6,25 +6,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.project import PROJECT
+from tests.tutorials import PAGES
 from tests.tutorials.reader import Reader
-from tests.tutorials.steps import Picture, steps
-
-PAGES = PROJECT / "docs" / "tutorials"
+from tests.tutorials.steps import Picture, of_page
 
 
 def main() -> None:
-    for page in sorted(PAGES.glob("*.md")):
-        found = steps(page.read_text(), is_notebook=page.with_suffix(".ipynb").exists())
+    for page in PAGES:
+        found = of_page(page)
         if any(isinstance(step, Picture) for step in found):
-            with tempfile.TemporaryDirectory() as folder:
-                reader = Reader(Path(folder), takes=True)
-                try:
-                    for step in found:
-                        print(step, file=sys.stderr)
-                        reader.do(step)
-                finally:
-                    reader.end()
+            with tempfile.TemporaryDirectory() as folder, Reader(Path(folder), takes=True) as reader:
+                for step in found:
+                    print(step, file=sys.stderr)
+                    reader.do(step)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import psutil
 
 from tests.drivers import NODE
 from tests.processes import has_ended
 from tests.project import PROJECT
-from tests.tutorials.cells import Notebook
-from tests.tutorials.presses import Browser
+from tests.tutorials.browser import Browser
+from tests.tutorials.kernel import Kernel
 from tests.tutorials.shell import LONGEST_S, Done, Shell
 from tests.tutorials.steps import Cell, Command, Edit, Picture, Press, Shown, Step, Write
 from twinlake.base.waiting import wait_for
@@ -31,18 +33,35 @@ AGAIN_S = 240
 class Reader:
     """Begins in an empty folder, with this checkout's `twinlake` and `python`, and without settings.
 
-    `takes` says that pictures of the page are taken anew; else they are there already.
+    `takes` says that the page's pictures are taken; else they are there already. With the file descriptor of
+    a `terminal` what commands show goes there.
     """
 
-    def __init__(self, folder: Path, *, takes: bool = False) -> None:
+    def __init__(self, folder: Path, *, takes: bool = False, terminal: int | None = None) -> None:
         self._profile, self._takes = folder / "browser", takes
         self.folder = folder / "reader"
         self.folder.mkdir()
         self._environ = {**environment(NODE), "npm_config_cache": str(folder / "npm")}
-        self._shell = Shell(self.folder, folder / "notes", self._environ)
-        self._notebook: Notebook | None = None
+        self._open = ExitStack()
+        self._shell = Shell(self.folder, folder / "notes", self._environ, terminal)
+        self._open.callback(self._shell.close)
+        self._kernel: Kernel | None = None
         self._browser: Browser | None = None
         self._shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leaves, and stops what a page that was not followed to its last line has started."""
+        try:
+            self.leave()
+        finally:
+            for data in self.folder.glob("*/.twinlake"):
+                down = [sys.executable, "-m", "twinlake", "--home", str(data), "down"]
+                print(
+                    subprocess.run(down, cwd=data.parent, capture_output=True, text=True, timeout=LONGEST_S)
+                )
 
     def do(self, step: Step) -> None:
         """One step; AssertionError where it is not as the page says."""
@@ -59,10 +78,14 @@ class Reader:
                 file = self._file(step.path)
                 file.write_text(step.of(file.read_text()))
             case Cell():
-                self._notebook = self._notebook or Notebook(self._shell.folder, self._environ)
-                self._shown = self._notebook.run(step.code)
+                if self._kernel is None:
+                    self._kernel = Kernel(self._shell.folder, self._environ)
+                    self._open.callback(self._kernel.close)
+                self._shown = self._kernel.run(step.code)
             case Press():
-                self._browser = self._browser or self._opened()
+                if self._browser is None:
+                    self._browser = self._opened()
+                    self._open.callback(self._browser.close)
                 self._browser.press(step.label)
                 print(f"{time.monotonic() - began:6.1f} s  {step.label}")
             case Picture():
@@ -76,19 +99,7 @@ class Reader:
 
     def leave(self) -> None:
         """Closes the terminal, the notebook and the browser; what the page has started goes on."""
-        if self._browser:
-            self._browser.close()
-            self._browser = None
-        self._shell.close()
-        if self._notebook:
-            self._notebook.close()
-
-    def end(self) -> None:
-        """Leaves, and stops what a page that was not followed to its last line has started."""
-        self.leave()
-        for data in self.folder.glob("*/.twinlake"):
-            down = [sys.executable, "-m", "twinlake", "--home", str(data), "down"]
-            print(subprocess.run(down, cwd=data.parent, capture_output=True, text=True, timeout=LONGEST_S))
+        self._open.close()
 
     def processes(self) -> list[psutil.Process]:
         """What was started from here and runs."""

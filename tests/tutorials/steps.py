@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -113,6 +113,15 @@ class Command:
 BELOW = Shown(lines=("this",))
 """What a command waits for until the block of text behind it is read."""
 Step = Command | Write | Edit | Cell | Press | Picture | Shown
+
+
+def of_page(page: Path) -> list[Step]:
+    """The steps of the page in this file; it is a notebook's where the notebook lies beside it.
+
+    Raises:
+        PageError: a block is no step.
+    """
+    return steps(page.read_text(), is_notebook=page.with_suffix(".ipynb").exists())
 
 
 def steps(page: str, *, is_notebook: bool = False) -> list[Step]:

@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 import pyte
 
 from tests.tutorials.film import LAST_S, SHORTEST_S, Film
+from tests.tutorials.recording import COLUMNS, PAGE, PICTURE
+from tests.tutorials.steps import Command, Edit, of_page
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,3 +44,15 @@ def test_each_picture_begins_in_its_time_and_what_is_too_short_is_left_out() -> 
     assert [round(stop, 1) for stop in stops] == [0, 2.0]
     drawn = ["".join(line.itertext()) for line in film.findall(f"{SVG}defs/{SVG}g")]
     assert drawn == ["a", "abc"]
+
+
+def test_the_recorded_session_is_of_the_tutorial_as_it_is_now() -> None:
+    """Each command and each line that one writes stands in it; `make pictures` records it again."""
+    seen = "".join(ElementTree.parse(PICTURE).getroot().itertext())
+    steps = of_page(PAGE)
+
+    typed = [step.line for step in steps if isinstance(step, Command)]
+    added = [
+        line for step in steps if isinstance(step, Edit) for line in step.after if line not in step.before
+    ]
+    assert len(typed) > 10 and [line for line in (*typed, *added) if line[: COLUMNS - 2] not in seen] == []

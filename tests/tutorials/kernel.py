@@ -1,4 +1,4 @@
-"""A notebook without a browser: cells run one after the other in one namespace, in a process of their own.
+"""What runs a notebook's cells, without a browser: one after the other in one namespace, in a process of its own.
 
 That process is this file as a script. A line of JSON goes in, the cell; one comes out, what it has shown.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Notebook:
+class Kernel:
     """It runs in `folder`."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -36,9 +36,14 @@ class Notebook:
         return str(shown)
 
     def close(self) -> None:
+        """Ends it, also where a cell has not ended."""
         assert self._python.stdin
         self._python.stdin.close()
-        self._python.wait(10)
+        try:
+            self._python.wait(10)
+        except subprocess.TimeoutExpired:
+            self._python.kill()
+            self._python.wait()
 
 
 def run(code: str, namespace: dict[str, Any]) -> tuple[bool, str]:

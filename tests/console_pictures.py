@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/console.md: `python -m tests.pictures --home HOME` of what runs.
+"""Takes the pictures of docs/console.md: `python -m tests.console_pictures --home HOME` of what runs.
 
 It signs in as the first user, asks one statement, and keeps a picture of each page below docs/pictures/.
 Home plots as much of the last day as `twinlake up` has run there.
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser import started
+from tests.chromium import started
 from tests.project import PROJECT
 from twinlake.config.settings import Services
 
@@ -45,19 +45,17 @@ PLOTTED_S = 2.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--statement", default=STATEMENT)
-    parser.add_argument("--plan", help="whose page is shown, if not the newest in the time line")
     given = parser.parse_args()
     services = Services.load(given.home / "services.json")
     with TemporaryDirectory() as folder:
         browser = started(Path(folder) / "profile", SIZE)
         try:
-            _all(browser, services, given.statement, given.plan)
+            _all(browser, services)
         finally:
             browser.quit()
 
 
-def _all(browser: webdriver.Chrome, services: Services, statement: str, plan: str | None) -> None:
+def _all(browser: webdriver.Chrome, services: Services) -> None:
     browser.get(f"{services.console_url}/sign-in")
     browser.save_screenshot(str(FOLDER / "console_sign_in.png"))
     browser.switch_to.active_element.send_keys(services.console_user, Keys.TAB)
@@ -67,13 +65,10 @@ def _all(browser: webdriver.Chrome, services: Services, statement: str, plan: st
         _picture(browser, name, services.console_url + path)
     for name, (path, link) in FIRST.items():
         browser.get(services.console_url + path)
-        address = browser.find_element("css selector", link).get_attribute("href")
-        if name == "plan" and plan:
-            address = f"{services.console_url}/plans/{plan}"
-        _picture(browser, name, address)
+        _picture(browser, name, str(browser.find_element("css selector", link).get_attribute("href")))
     browser.set_window_size(*TALL["query"])
     browser.get(f"{services.console_url}/query")
-    browser.find_element("id", "sql").send_keys(statement)
+    browser.find_element("id", "sql").send_keys(STATEMENT)
     browser.find_element("css selector", "main form button").click()
     time.sleep(SETTLED_S)
     browser.save_screenshot(str(FOLDER / "console_query.png"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests import browser
+from tests import chromium
 from twinlake.base.errors import TimedOutError
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 
-SIZE = (1200, 900)
+SIZE = (1200, 1150)
 LONGEST_S = 240
 """How long one looks for what there is to press."""
 _THERE = """
@@ -26,8 +26,8 @@ class Browser:
     """Opens `address`, in which one signs in by `services`."""
 
     def __init__(self, address: str, services: Services, profile: Path) -> None:
-        self._address, self._services = address, services
-        self._driver = browser.started(profile, SIZE)
+        self._services, self._seen = services, b""
+        self._driver = chromium.started(profile, SIZE)
         self._driver.get(address)
 
     def press(self, label: str) -> None:
@@ -40,10 +40,18 @@ class Browser:
             raise AssertionError(f"nothing to press is called {label!r} {where}") from error
 
     def picture(self, file: Path) -> None:
+        """Once nothing moves any more."""
+        wait_for("the page to stand still", self._stands_still, LONGEST_S, every_s=0.5)
         self._driver.save_screenshot(str(file))
 
     def close(self) -> None:
         self._driver.quit()
+
+    def _stands_still(self) -> bool | None:
+        seen: bytes = self._driver.get_screenshot_as_png()
+        is_still = seen == self._seen
+        self._seen = seen
+        return is_still or None
 
     def _pressed(self, label: str) -> bool | None:
         from selenium.common.exceptions import WebDriverException
