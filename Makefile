@@ -55,7 +55,9 @@ $(ARCHIVE): $(INSTALLED) $(CLASSES) twinlake/setup/class_archive.py
 $(DRIVERS): tests/drivers/drivers.txt twinlake/setup/jars_drivers.txt tests/drivers/__main__.py | $(JARS)
 	@$(PY) -m tests.drivers
 
-$(SITE): $(INSTALLED) $(wildcard docs/*.md docs/*/*.md docs/*/*.ipynb docs/*.py docs/*/*.py docs/*/*/*.css docs/pictures/*) twinlake/base/version.py
+# as setup.py has it; a page that is gone is in no site
+$(SITE): $(INSTALLED) $(shell find docs -type f ! -name '*.pyc') twinlake/base/version.py
+	@rm -rf build/site
 	@$(PY) -m sphinx --quiet --fail-on-warning --keep-going --jobs auto -d build/doctrees docs build/site
 	@touch build/site $@
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Made:
+class Artifact:
     """What a distribution holds at `packed`; a checkout makes it at `place` of what `sources` finds."""
 
     place: Path
@@ -30,7 +30,8 @@ class Made:
         made, packed = HERE / self.place, HERE / self.packed
         if made.exists():
             sources = (one for pattern in self.sources for one in HERE.glob(pattern))
-            newest = max((one.stat().st_mtime for one in sources), default=0)
+            read = (one for one in sources if one.is_file() and one.suffix != ".pyc")
+            newest = max((one.stat().st_mtime for one in read), default=0)
             if newest > made.stat().st_mtime:
                 raise SystemExit(f"{self.place} is older than its sources: run `make wheel`")
             return made
@@ -54,11 +55,11 @@ class Made:
         return (str(target / one.relative_to(found)) for one in below)
 
 
-ALL = (
-    Made(
+ARTIFACTS = (
+    Artifact(
         Path(".jars/classes/twinlake.jar"), Path("twinlake/java/twinlake.jar"), ("twinlake/java/**/*.java",)
     ),
-    Made(Path("build/site"), Path("twinlake/site"), ("docs/**/*.md", "docs/**/*.py")),
+    Artifact(Path("build/site"), Path("twinlake/site"), ("docs/**/*", "twinlake/base/version.py")),
 )
 
 
@@ -68,18 +69,18 @@ class Build(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            for made in ALL:
+            for made in ARTIFACTS:
                 made.copy_into(self.build_lib)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        more = [] if self.editable_mode else [file for made in ALL for file in made.files(self.build_lib)]
+        more = [] if self.editable_mode else [file for made in ARTIFACTS for file in made.files(self.build_lib)]
         return [*super().get_outputs(include_bytecode), *more]
 
 
 class Source(sdist):
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:
         super().make_release_tree(base_dir, files)
-        for made in ALL:
+        for made in ARTIFACTS:
             made.copy_into(base_dir)
 
 

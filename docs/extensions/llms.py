@@ -14,6 +14,7 @@ from docutils import nodes
 from sphinx.addnodes import toctree
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ExtensionError
 
 LONGEST = 200
 """Characters said of a page."""
@@ -31,7 +32,10 @@ def write(app: Sphinx, error: Exception | None) -> None:
         lines += ["", f"## {caption}", ""]
         for page in pages:
             title = environment.titles[page].astext()
-            lines.append(f"- [{title}](_sources/{page}.md.txt): {_first_words(environment, page)}")
+            text = f"_sources/{page}.md.txt"
+            if not (out / text).is_file():
+                raise ExtensionError(f"llms.txt leads to {text}, which is not there")
+            lines.append(f"- [{title}]({text}): {_first_words(environment, page)}")
             whole.append(_source(environment, page))
     (out / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (out / "llms-full.txt").write_text("\n\n".join(whole), encoding="utf-8")

@@ -74,7 +74,7 @@ def test_a_wheel_is_not_built_of_what_is_missing_or_older_than_its_sources(
     for name in ("", ".command", ".command.build_py", ".command.sdist"):
         monkeypatch.setitem(sys.modules, f"setuptools{name}", stub)
     module = runpy.run_path(str(PROJECT / "setup.py"))
-    (made,) = (one for one in module["ALL"] if one.place == Path(place))
+    (made,) = (one for one in module["ARTIFACTS"] if one.place == Path(place))
     made.found.__globals__["HERE"] = tmp_path
 
     with pytest.raises(SystemExit, match=f"{place} is not there: run `make wheel`"):
