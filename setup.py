@@ -73,7 +73,8 @@ class Build(build_py):
                 made.copy_into(self.build_lib)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        more = [] if self.editable_mode else [file for made in ARTIFACTS for file in made.files(self.build_lib)]
+        artifacts = () if self.editable_mode else ARTIFACTS
+        more = (file for made in artifacts for file in made.files(self.build_lib))
         return [*super().get_outputs(include_bytecode), *more]
 
 
