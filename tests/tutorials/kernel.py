@@ -1,6 +1,7 @@
 """What runs a notebook's cells, without a browser: one after the other, in one namespace.
 
-It is a process of its own, which is this file as a script. A line of JSON goes in, the cell; one comes out, what it has shown.
+It is a process of its own, which is this file as a script. A line of JSON goes in, the cell; one comes out,
+what it has shown.
 """
 
 from __future__ import annotations
