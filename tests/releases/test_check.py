@@ -67,6 +67,8 @@ def test_a_broken_contract_is_reported_with_file_and_path(project: Path) -> None
     errors = [error for error in report.problems if isinstance(error, ContractError)]
     assert [(error.file, error.path) for error in errors] == [(str(file), "customProperties[1].value")]
     assert report.problems == errors, "tables over a topic that is reported are no further errors"
+    (unchecked,) = report.warnings
+    assert unchecked.what.startswith("not checked, for what they read is wrong: latest_order, ")
     assert not report.ok
 
 

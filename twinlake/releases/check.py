@@ -102,9 +102,18 @@ def check(
             if all(name in sound.tables for name in table.reads):  # what is wrong with others is reported
                 check_table(table, topics, contracts.get(table.name), report, sound)
     sound.checked.save()
+    _name_unchecked(tables, sound, report)
     if lake is not None:
         _against(lake, topics, start_spark, report)
     return report
+
+
+def _name_unchecked(tables: Sequence[Kind], sound: Sound, report: Report) -> None:
+    """Of those of which nothing is said, for what they read is wrong."""
+    wrong = {problem.table for problem in report.problems if isinstance(problem, DefinitionError)}
+    if left := [table.name for table in tables if table.name not in {*sound.tables, *wrong}]:
+        what = f"not checked, for what they read is wrong: {', '.join(left)}"
+        report.warnings.append(TwinlakeError(what, "", ""))
 
 
 @dataclass(frozen=True)
