@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.sessions import Sessions as Sessions
     from twinlake.kinds.steps import Explode as Explode
     from twinlake.kinds.store import Store as Store
+    from twinlake.kinds.top_rows import TopRows as TopRows
     from twinlake.kinds.windows import Hopping as Hopping
     from twinlake.kinds.windows import Tumbling as Tumbling
     from twinlake.remote import metadata as metadata
@@ -78,6 +79,7 @@ _PLACES = {
     "kinds.sessions": ("Sessions",),
     "kinds.steps": ("Explode",),
     "kinds.store": ("Store",),
+    "kinds.top_rows": ("TopRows",),
     "kinds.windows": ("Hopping", "Tumbling"),
     "remote": ("metadata", "read", "read_batches"),
 }

@@ -98,3 +98,21 @@ def latest(records: Iterable[Record]) -> dict[tuple[Any, ...], dict[str, Any]]:
         for key, (_, record) in best.items()
         if not record.gone
     }
+
+
+def top_rows(
+    records: Iterable[Record], *, rows: int, by_time: bool = True
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """By key and place the greatest by (time, record id), NULL before every time; or by record id alone."""
+    of_key: dict[Any, list[Record]] = {}
+    for record in records:
+        of_key.setdefault(record.key, []).append(record)
+    found = {}
+    for key, group in of_key.items():
+        group.sort(key=lambda one: one.record_id, reverse=True)
+        if by_time:  # a stable sort: those of one time stay as they are
+            timed = sorted((one for one in group if one.at), key=lambda one: one.at or START, reverse=True)
+            group = timed + [one for one in group if not one.at]
+        for place, record in enumerate(group[:rows], start=1):
+            found[key, place] = {"at": record.at, "amount": record.amount, "words": record.words}
+    return found

@@ -15,6 +15,7 @@ from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.steps import Explode
+from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Tumbling
 
 if TYPE_CHECKING:
@@ -49,12 +50,16 @@ NEWEST = Latest(
     name="newest", inputs=("made",), columns=_PLACES | _MEASURED | {"gone": "gone"}, keys=("history", "key"),
     order=("at",), delete_when="gone", values=("at", "amount", "words"),
 )  # fmt: skip
+THREE = TopRows(
+    name="three", inputs=("made",), columns=_PLACES | _MEASURED, keys=("history", "key"), order=("at",),
+    rows=3, values=("at", "amount", "words"),
+)  # fmt: skip
 PLAIN = Events(
     name="plain", inputs=("made",), where="key <> ''", columns={"history": "history", "key": "key"}
 )
 
 
-def stored(table: Aggregate | Latest, rows: DataFrame) -> DataFrame:
+def stored(table: Aggregate | Latest | TopRows, rows: DataFrame) -> DataFrame:
     """The rows of the version: partials of the blocks, merged into segments, merged into bases."""
     state = None
     for depth in (3, 2, 1):

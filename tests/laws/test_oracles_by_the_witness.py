@@ -18,7 +18,7 @@ import pytest
 from tests.laws import activity, entries, oracle, simple_measures
 from tests.laws.by_witness import Rowed, said_by_oracle
 from tests.laws.histories import History, Record, generated
-from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS
+from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED, WORDS
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.windows import Hopping
@@ -109,6 +109,10 @@ CASES: dict[str, Case] = {
     "newest": (
         NEWEST, lambda of: keyed(oracle.latest(of), "key"),
         _KEY | {"at": "timestamp", "amount": "decimal(12,2)", "words": "string"},
+    ),
+    "three": (
+        THREE, lambda of: keyed(oracle.top_rows(of, rows=3), "key", "place"),
+        _KEY | {"place": "int", "at": "timestamp", "amount": "decimal(12,2)", "words": "string"},
     ),
     "sessions": (
         activity.VISITS, lambda of: keyed(activity.sessions(of), "key", "session_start", final=False),

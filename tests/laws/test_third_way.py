@@ -19,7 +19,7 @@ from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
 from tests.laws.simple_measures import TABLE as SIMPLE
 from tests.laws.simple_measures import odd_histories
-from tests.laws.tables import NEWEST, TOTALS, WINDOWED, WORDS, stored
+from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED, WORDS, stored
 from tests.laws.test_joins import kept
 from tests.longer import some
 from tests.witness.asking import answered, asked, differing, log_of, view_of, written
@@ -34,7 +34,7 @@ from twinlake.witness.question import TopicLog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES = (TOTALS, WINDOWED, WORDS, NEWEST, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY)
+TABLES = (TOTALS, WINDOWED, WORDS, NEWEST, THREE, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY)
 TOP = Rolling(name="top", of="windowed", last=("1 minute", "1 day")).bound({"windowed": WINDOWED})
 AT = micros(START + timedelta(hours=3, seconds=100))
 

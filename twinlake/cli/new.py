@@ -155,7 +155,9 @@ def table_command(
     ] = None,
     kind: Annotated[
         str,
-        typer.Option(help="Aggregate, Events, Latest, Sessions, IntervalJoin, AsOfJoin, Rolling or Derived"),
+        typer.Option(
+            help="Aggregate, Events, Latest, TopRows, Sessions, IntervalJoin, AsOfJoin, Rolling or Derived"
+        ),
     ] = "Aggregate",
 ) -> None:
     """Write a first definition of a table, and a short contract with places for what it means.

@@ -15,11 +15,13 @@ from twinlake.kinds.kind import Kind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
+from twinlake.kinds.top_rows import TopRows
 
 _LISTED: tuple[type[Kind], ...] = (
     Aggregate,
     Sessions,
     Latest,
+    TopRows,
     Events,
     IntervalJoin,
     AsOfJoin,

@@ -141,6 +141,11 @@ class Definition:
         """Nothing: only a kind whose row is one record's says by what that is chosen."""
         return ()
 
+    @property
+    def decided_place(self) -> str | None:
+        """The greatest; a kind that shows more than that of a key says which."""
+        return None
+
     def unfit(self, tables: Mapping[str, Any]) -> Iterator[DefinitionError]:
         """Nothing: only a kind that reads states is particular about tables."""
         return iter(())

@@ -211,6 +211,11 @@ class Kind(Protocol):
         """SQL over the rows of `behind`: the one that is greatest in these decided the row that is shown;
         nothing where all of them made it."""
 
+    @property
+    def decided_place(self) -> str | None:
+        """The column of the view that says how many of them are as great or greater: 1 for the greatest. None
+        where the greatest has decided every row."""
+
     def late(self, records: str) -> str | None:
         """SELECT text of what came late or too late per window, see `kinds/late.py`; None where a table has
         none. `records` is what follows FROM: the topic's rows of `lake.log.Log.late_sql`.

@@ -28,8 +28,10 @@ from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.selecting import matched, selected
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
+from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.spark_type import Struct, parse
 from twinlake.topics.topic import Topic
@@ -137,14 +139,28 @@ def _events(making: _Making) -> tuple[Kind, ...]:
     return (Events(name=making.name, inputs=(rows.topic,), columns=dict(rows.columns)),)
 
 
+def _keyed(rows: Rows) -> tuple[tuple[str, ...], dict[str, str]]:
+    """By what rows belong together, and all columns; of a topic that says nothing of it, all of them do."""
+    keys = rows.keys or tuple(filter(None, [guess.entity(rows) or guess.group(rows) or rows.unique]))
+    return (keys, dict(rows.columns)) if keys else (("everything",), {"everything": "'all'", **rows.columns})
+
+
+def _top_rows(making: _Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    keys, columns = _keyed(rows)
+    return (
+        TopRows(
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, order=(rows.time,), rows=10,
+            values=tuple(one for one in columns if one not in keys),
+        ),
+    )  # fmt: skip
+
+
 def _latest(making: _Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     if rows.change_data:
         return (_mirrored(making.name, rows),)
-    keys = rows.keys or tuple(filter(None, [guess.entity(rows) or guess.group(rows) or rows.unique]))
-    columns = dict(rows.columns)
-    if not keys:
-        keys, columns = ("everything",), {"everything": "'all'", **columns}
+    keys, columns = _keyed(rows)
     return (
         Latest(
             name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, order=(rows.time,),
@@ -293,7 +309,7 @@ def _derived(making: _Making) -> tuple[Kind, ...]:
                 f"it reads tables, and {', '.join(topics)} is a topic", "make a table of it first",
             )  # fmt: skip
         return _top_ten(making)
-    return (_selected(making.name, there[0]) if len(there) == 1 else _matched(making.name, *there),)
+    return (selected(making.name, there[0]) if len(there) == 1 else matched(making.name, *there),)
 
 
 def _top_ten(making: _Making) -> tuple[Kind, ...]:
@@ -315,63 +331,6 @@ def _top_ten(making: _Making) -> tuple[Kind, ...]:
     return (counts, derived)
 
 
-def _selected(name: str, table: Kind) -> Kind:
-    """All columns of one table."""
-    shown = _shown(table, ())
-    keys = tuple(shown[key] for key in table.view_keys)
-    sql = f"\n        SELECT {_list(shown)}\n        FROM {table.name}\n    "
-    return Derived(name=name, reads=(table.name,), columns=tuple(shown.values()), keys=keys, by=keys, sql=sql)
-
-
-def _matched(name: str, left: Kind, right: Kind) -> Kind:
-    """The rows of two tables with equal keys."""
-    if left.name == right.name:
-        raise UsageError(
-            f"{name} cannot be made of {left.name} twice", "it matches the rows of two tables",
-            "name one table, or another one beside it",
-        )  # fmt: skip
-    of_right = set(right.output)
-    on = [key for key in left.view_keys if key in of_right and not key.startswith("_")]
-    if not on:
-        raise UsageError(
-            f"{left.name} and {right.name} cannot be joined",
-            f"{right.name} has no key of {left.name}: {', '.join(left.view_keys)}",
-            "begin with one of them, and write the SELECT",
-        )  # fmt: skip
-    shown = _shown(left, ())
-    others = _shown(right, tuple(shown.values()), on)
-    keys = [shown[key] for key in left.view_keys] + [others[key] for key in right.view_keys if key not in on]
-    equal = " AND ".join(f"l.{quote.name(key)} = r.{quote.name(key)}" for key in on)
-    sql = f"""
-        SELECT {_list(shown, "l.")},
-          {_list(others, "r.")}
-        FROM {left.name} AS l JOIN {right.name} AS r ON {equal}
-    """
-    columns = (*shown.values(), *others.values())
-    return Derived(
-        name=name, reads=(left.name, right.name), columns=columns, keys=tuple(keys), by=tuple(on), sql=sql
-    )
-
-
-def _shown(table: Kind, taken: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:
-    """By column of a table its name in one derived from it: what begins with _ is a record's."""
-    found: dict[str, str] = {}
-    for one in table.output:
-        if one not in without:
-            name = f"record{one}" if one.startswith("_") else one
-            used = [*taken, *found.values()]
-            clashes = name.lower() in (other.lower() for other in used)
-            found[one] = free_name(f"{table.name}_{name}", used, table.name) if clashes else name
-    return found
-
-
-def _list(shown: Mapping[str, str], side: str = "") -> str:
-    return ", ".join(
-        f"{side}{quote.name(one)}" + ("" if one == name else f" AS {quote.name(name)}")
-        for one, name in shown.items()
-    )
-
-
 def _measures(rows: Rows, taken: Iterable[str | None], more: Mapping[str, Measure]) -> dict[str, Measure]:
     """How many records there are, by the topic's name, and more."""
     used = {one.lower() for one in taken if one}
@@ -386,6 +345,7 @@ _MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
     Aggregate.kind: _aggregate,
     Events.kind: _events,
     Latest.kind: _latest,
+    TopRows.kind: _top_rows,
     Sessions.kind: _sessions,
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,

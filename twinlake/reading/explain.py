@@ -70,8 +70,10 @@ def explain(
         remedy = f"see which keys there are: SELECT * FROM serve.{asked.table}"
         raise NotFoundError(f"{asked.table} has no row with this key", text_of(asked.key), remedy)
     partitions, records = _records(past.spark, behind)
-    decided_by = shown.definition.decided_by
-    decided = _decided(past.spark, behind[0], decided_by) if decided_by else None
+    decided = None
+    if decided_by := shown.definition.decided_by:
+        place = shown.definition.decided_place
+        decided = _decided(past.spark, behind[0], decided_by, found[0][place] if place else 1)
     return {
         "table": asked.table, "version": version.name, **made.summary, "row": to_json(found[0]),
         "partitions": partitions, "decided": decided, "records": records,
@@ -141,12 +143,12 @@ def _records(spark: SparkSession, behind: list[Behind]) -> tuple[list[dict[str, 
     return partitions, records
 
 
-def _decided(spark: SparkSession, behind: Behind, decided_by: tuple[str, ...]) -> dict[str, Any]:
-    """The record that is the greatest of those behind the row."""
+def _decided(spark: SparkSession, behind: Behind, decided_by: tuple[str, ...], place: int) -> dict[str, Any]:
+    """The record that is the greatest of those behind the row, or comes so many places after it."""
     topic, _, sql, unique = behind
     newest = ", ".join(f"{one} DESC" for one in decided_by)
     records = f"SELECT {_SHOWN}, {_id(unique)} AS `_id` FROM ({sql})"
-    (row,) = spark.sql(f"{records} ORDER BY {newest} LIMIT 1").collect()
+    (row,) = spark.sql(f"{records} ORDER BY {newest} LIMIT 1 OFFSET {place - 1}").collect()
     return {"topic": topic, **_plain(row)}
 
 

@@ -10,6 +10,7 @@ from twinlake.witness.kinds.interval_join import interval_join
 from twinlake.witness.kinds.latest import latest
 from twinlake.witness.kinds.rolling import rolling
 from twinlake.witness.kinds.sessions import sessions
+from twinlake.witness.kinds.top_rows import top_rows
 from twinlake.witness.result import Kind
 
 KINDS: dict[str, Kind] = {
@@ -17,6 +18,7 @@ KINDS: dict[str, Kind] = {
     "aggregate": aggregate,
     "sessions": sessions,
     "latest": latest,
+    "top_rows": top_rows,
     "interval_join": interval_join,
     "as_of_join": as_of_join,
     "rolling": rolling,
