@@ -42,7 +42,7 @@ KEYS: dict[str, Key] = {
     "status": _of(BOTH, "For people. Twinlake does nothing with it."),
     "description": _of(BOTH, "What the contract is about."),
     "description.purpose": _of(
-        BOTH, "What the topic or table is for. [Readers see it](reading.md) in SQL and the console."
+        BOTH, "What the topic or table is for. [Readers see it](bi-tools.md) in SQL and the console."
     ),
     "customProperties": _of(TOPICS, "[Properties of a topic](#properties-of-a-topic).", needed=TOPICS),
     "customProperties[].property": _of(TOPICS, "Which of them."),
