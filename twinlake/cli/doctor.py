@@ -63,13 +63,13 @@ def doctor(
     """Check the settings and all that they name, without starting anything; exit code 1 when one is wrong.
 
     Shows every setting and where it comes from: twinlake.toml, a variable TWINLAKE_<SECTION>_<KEY>, or its
-    default. Then everything that is given is asked: whether it answers, lets us in, and is as it must be.
+    default. Then every external service is asked: whether it answers, lets us in, and is as it must be.
     """
     if show_example:
         print(example(), end="")
         return
     settings = load_settings()
-    with working("asking everything that is given"):
+    with working("asking the external services"):
         rows, found, external = examined(settings)
     if as_json:
         print_json(as_told(settings, rows, found, external))

@@ -50,7 +50,7 @@ def up(
     parts = control.choose(names_in(only), names_in(without), given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
-    with working("asking what is given"):
+    with working("asking the external services"):
         if needs_release:
             check_master(settings.values)
         check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
@@ -106,7 +106,10 @@ def down() -> None:
 
 def logs(
     part: Annotated[
-        str, typer.Argument(help="A service or process: broker, lake, airflow, airflow-scheduler, ...")
+        str,
+        typer.Argument(
+            metavar="NAME", help="A service or process: broker, lake, airflow, airflow-scheduler, ..."
+        ),
     ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
     lines: Annotated[
@@ -114,7 +117,7 @@ def logs(
         typer.Option("-n", "--lines", parser=whole(), metavar="NUMBER", help="How many lines of the past."),
     ] = 50,
 ) -> None:
-    """Show the log of a part."""
+    """Show the log of a service."""
     files = control.log_files(load_settings(), part)
     shown_to = {file: file.stat().st_size if file.exists() else 0 for file in files}
     written = [file for file in files if shown_to[file]]

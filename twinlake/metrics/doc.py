@@ -48,7 +48,7 @@ a certificate or a witness is there from the first one on.
 
 [`infra/prometheus/twinlake.rules.yml`](../infra/prometheus/twinlake.rules.yml) has alert rules over them,
 [`infra/grafana/twinlake.json`](../infra/grafana/twinlake.json) a dashboard to import. The service
-[`alarms`](operations.md#alarms) needs neither.
+[`alarms`](alarms.md) needs neither.
 
 Not in it: values of records, statements, paths, users, secrets; anything by partition; what Kafka, the
 registry and Airflow measure themselves; executors on a cluster. Of a process that does not answer,

@@ -19,7 +19,8 @@ A contract is `contracts/<name>.yaml` of a topic or of a table, in the words of 
 [Open Data Contract Standard](https://bitol-io.github.io/open-data-contract-standard/), version 3. A key that
 is not on this page is refused. `twinlake new topic` and `twinlake new table` write a first one; an
 [editor](editors.md) completes keys by the same [schema](editor/contract.schema.json). How a contract is
-changed is in [topics and schemas](schemas.md), what a table's may leave out in [add a table](tables.md).
+changed is in [topics and schemas](schemas.md), what a table's may leave out in [add a table](tables.md), what
+becomes of a record that breaks a rule in [verdicts and reasons](unit-tests.md#verdicts-and-reasons).
 
 A contract with `customProperties` is a topic's. A table's has none, and may leave out every other key:
 what it does not say is the definition's.
