@@ -43,7 +43,7 @@ def register(app: typer.Typer) -> None:
     group.command("disable")(disable)
     group.command("enable")(enable)
     app.add_typer(group, name="users")
-    app.add_typer(group, name="user", hidden=True)
+    app.add_typer(group, name="user", hidden=True, help="The same as `twinlake users`.")
 
 
 def add(name: Name, role: Role = users.ANALYST) -> None:
