@@ -155,7 +155,10 @@ def table_command(
     ] = None,
     kind: Annotated[
         str,
-        typer.Option(help="Aggregate, Events, Latest, Sessions, IntervalJoin, AsOfJoin, Rolling or Derived"),
+        typer.Option(
+            metavar="Aggregate|Events|Latest|Sessions|IntervalJoin|AsOfJoin|Rolling|Derived",
+            help="what the table does with its input",
+        ),
     ] = "Aggregate",
 ) -> None:
     """Write a first definition of a table, and a short contract with places for what it means.

@@ -28,7 +28,8 @@ REMOVE = "remove"
 TAKING_AWAY = (REMOVE, "disable")
 """Changes that are made though the lake server refuses to note them: somebody has to go."""
 Name = Annotated[str, typer.Argument(help="a user")]
-Role = Annotated[str, typer.Option(help=f"one of {', '.join(users.ROLES)}")]
+_ROLES = "|".join(users.ROLES)
+Role = Annotated[str, typer.Option(metavar=_ROLES, help="what the user may do")]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +83,9 @@ def remove(name: Name) -> None:
     _tell_nobody_acts(settings)
 
 
-def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.join(users.ROLES)}")]) -> None:
+def role(
+    name: Name, role: Annotated[str, typer.Argument(metavar=_ROLES, help="what the user may do")]
+) -> None:
     """Give a user another role."""
     _refuse_reader(name, "given another role")
     settings = load_settings()
