@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.keys import SERVERS
 from twinlake.config.login import ROLES, Role
 from twinlake.config.settings import Settings
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AclBinding
 
 TOOL = "kafka-acls.sh"
 _RESOURCES = {"TOPIC": "--topic", "GROUP": "--group", "TRANSACTIONAL_ID": "--transactional-id"}
@@ -49,7 +46,7 @@ def acls_command(
     for option, name in {**given, "command-config": command_config}.items():
         if name is not None and not name.strip():
             raise UsageError(f"--{option} names nothing", "it is empty", "leave it out, or name one")
-    users = {role: _user(settings, role) if (name := given[role]) is None else name for role in ROLES}
+    users = {str(role): given[role] or _user(settings, role) for role in ROLES}
     address = _address(settings, bootstrap_server)
     for line in commands(_rights(settings), users, address, command_config):
         say(line)
@@ -57,7 +54,7 @@ def acls_command(
 
 
 def commands(
-    rights: Iterable[AclBinding], users: Mapping[str, str], address: str, config: str
+    rights: Iterable[Any], users: Mapping[str, str], address: str, config: str
 ) -> Iterator[str]:
     """A command for each user and resource."""
     start = [TOOL, "--bootstrap-server", address, "--command-config", config, "--add", "--allow-principal"]
@@ -68,7 +65,7 @@ def commands(
         yield shlex.join([*start, f"User:{users[principal.removeprefix('User:')]}", *operations, *on])
 
 
-def _granted(right: AclBinding) -> tuple[str, str, str, str]:
+def _granted(right: Any) -> tuple[str, str, str, str]:
     """To whom on what."""
     return right.principal, right.restype.name, right.name, right.resource_pattern_type.name
 
@@ -78,7 +75,7 @@ def _words(operation: Any) -> str:
     return "".join(part.capitalize() for part in operation.name.split("_"))
 
 
-def _rights(settings: Settings) -> list[AclBinding]:
+def _rights(settings: Settings) -> list[Any]:
     from twinlake.services.rights import rights
     from twinlake.topics.topic import topic_names
 

@@ -14,6 +14,7 @@ import typer
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import nearest
 from twinlake.base.times import utc_now
+from twinlake.cli.options import refuse_beside
 from twinlake.cli.output import error_lines, load_settings, print_json, say, show_rows
 from twinlake.cli.progress import working
 from twinlake.config import users
@@ -63,13 +64,14 @@ def doctor(
     """Check the settings and all that they name, without starting anything; exit code 1 when one is wrong.
 
     Shows every setting and where it comes from: twinlake.toml, a variable TWINLAKE_<SECTION>_<KEY>, or its
-    default. Then everything that is given is asked: whether it answers, lets us in, and is as it must be.
+    default. Then every external service is asked whether it answers, lets us in, and is as it must be.
     """
     if show_example:
+        refuse_beside("--example", {"--json": as_json})
         print(example(), end="")
         return
     settings = load_settings()
-    with working("asking everything that is given"):
+    with working("asking every external service"):
         rows, found, external = examined(settings)
     if as_json:
         print_json(as_told(settings, rows, found, external))
@@ -83,7 +85,7 @@ Rows = list[tuple[str, str, str]]
 
 
 def examined(settings: Settings) -> tuple[Rows, list[Finding], tuple[str, ...]]:
-    """Every setting, every finding, and which services are given; of wrong settings, only that they are."""
+    """Every setting, every finding, and which services are external; of wrong settings only those."""
     try:
         settings.refuse_incomplete()
     except UsageError as error:
@@ -263,7 +265,7 @@ def _show(
         [
             (
                 wrong if one.error else right,
-                f"{one.service} (given)" if one.service in given_services else one.service,
+                f"{one.service} (external)" if one.service in given_services else one.service,
                 one.looked_at, one.error.what if one.error else one.found,
             )
             for one in found

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, show_error, tell
 from twinlake.cli.query import MOST_SHOWN, AsOf, answer, sql_server
 from twinlake.cli.statements import Statements
