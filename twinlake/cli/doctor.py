@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,7 +76,7 @@ def doctor(
     if as_json:
         print_json(as_told(settings, rows, found, external))
     else:
-        _show(settings, rows, found, external)
+        _show(rows, found, external)
     if any(one.error for one in found):
         raise typer.Exit(1)
 
@@ -253,10 +253,8 @@ def _file(settings: Settings) -> str | None:
     return str(settings.file) if settings.file.exists() else None
 
 
-def _show(
-    settings: Settings, rows: Iterable[tuple[str, str, str]], found: list[Finding], given_services: Any
-) -> None:
-    if rows := list(rows):
+def _show(rows: Rows, found: list[Finding], given_services: Collection[str]) -> None:
+    if rows:
         show_rows(("setting", "value", "from"), rows)
         say("")
     wrong, right = ("wrong", "bold red"), ("ok", "green")

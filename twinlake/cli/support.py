@@ -68,7 +68,7 @@ def support_command(
     masker = Masker(secrets_of(settings))
     with working("collecting") as waiting:
         made, failed = collect(
-            settings, parts_of(settings, at, log_mb << 20, masker), masker, at, waiting.update
+            settings, parts_of(settings, log_mb << 20, masker), masker, at, waiting.update
         )
     refuse_left(made, masker)
     write(to, made, at)

@@ -69,7 +69,7 @@ def upgrade(
             return
         work = _made(settings, lakes, reason)
         ended = work.back() if back else work.forward(names)
-        _show(work, ended, back, as_json)
+        _show(work, ended, as_json)
 
 
 def _made(settings: Settings, lakes: Lakes, reason: str | None) -> Upgrade:
@@ -93,7 +93,7 @@ def _lakes(settings: Settings) -> Lakes:
     return Lakes.of(settings.lake)
 
 
-def _show(work: Upgrade, ended: State, is_back: bool, as_json: bool) -> None:
+def _show(work: Upgrade, ended: State, as_json: bool) -> None:
     if as_json:
         print_json(
             {

@@ -173,7 +173,7 @@ def _try_conditions(settings: Settings, found: Rights) -> None:
     for table, condition in found.rows.items():
         sql = f"SELECT 1 FROM serve.{quote.name(table)} WHERE (\n{condition}\n) LIMIT 0"
         try:
-            ask(settings.services(), sql, waiting=Waiting(say=lambda text: None, check=_away))
+            ask(settings.services(), sql, waiting=Waiting(say=lambda _: None, check=_away))
         except UnreachableError:
             tell(f"the SQL server does not run: the condition of {table} was not tried")
         except UsageError as error:
