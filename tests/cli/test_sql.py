@@ -37,7 +37,7 @@ __all__ = ["door"]  # a fixture
         (" \n;;", []),
         ("SELECT 'open; SELECT 2", ["SELECT 'open; SELECT 2"]),
         ("/* a /* b */ ; */ SELECT 1; SELECT 2", ["/* a /* b */ ; */ SELECT 1", "SELECT 2"]),
-        ("SELECT r'a\\', R\"b;\", bar'\\';'; SELECT 2", ["SELECT r'a\\', R\"b;\", bar'\\';'", "SELECT 2"]),
+        ("SELECT r'a\\'; SELECT R\"b\\\", bar'\\';'", ["SELECT r'a\\'", "SELECT R\"b\\\", bar'\\';'"]),
     ],
 )
 def test_a_statement_ends_with_a_semicolon_that_is_one(text: str, found: list[str]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from inspect import getdoc
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.cli.app import GROUPS
 from twinlake.cli.shapes import operating as of_operating
 from twinlake.cli.shapes import reading as of_reading
@@ -62,7 +64,19 @@ def text() -> str:
     parts.append("## Shapes that several have\n")
     for one in SHARED.values():
         parts += _section(one.name, one)
+    parts += ["## Classes of errors\n", *_errors(TwinlakeError)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _errors(base: type[TwinlakeError]) -> Iterator[str]:
+    """A row for each that a command ends with, more special ones below what they are cases of."""
+    if base is TwinlakeError:
+        yield "| class | exit code | is |"
+        yield "|---|---|---|"
+    yield f"| `{base.__name__}` | {base.exit_code} | {getdoc(base)} |"
+    for one in base.__subclasses__():
+        if one.__module__ == TwinlakeError.__module__:
+            yield from _errors(one)
 
 
 def _section(title: str, one: Value) -> Iterator[str]:
