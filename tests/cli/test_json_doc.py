@@ -20,6 +20,7 @@ from twinlake.batch.certify import Certified
 from twinlake.batch.maintain import Maintained
 from twinlake.batch.retention import Expiry
 from twinlake.cli.app import build_app
+from twinlake.cli.commands_doc import text as commands_text
 from twinlake.cli.json_doc import COMMANDS, text
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Value, alternatives, keys, of
@@ -68,6 +69,25 @@ def test_docs_json_md_is_what_the_code_makes() -> None:
     found = (PROJECT / "docs" / "json.md").read_text()
 
     assert found == text(), "python -m twinlake.cli.json_doc > docs/json.md"
+
+
+def test_a_command_is_in_the_chapter_that_it_has_in_the_reference_of_commands() -> None:
+    chapters = chapters_of(commands_text())
+
+    wrong = {command for command, chapter in chapters_of(text()).items() if chapters[command] != chapter}
+
+    assert wrong == set()
+
+
+def chapters_of(page: str) -> dict[str, str]:
+    """By command the heading above it."""
+    found, chapter = dict[str, str](), ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            chapter = line
+        elif line.startswith("### twinlake "):
+            found[line.split()[2]] = chapter
+    return found
 
 
 def test_every_command_with_json_is_documented() -> None:

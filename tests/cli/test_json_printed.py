@@ -263,7 +263,7 @@ def test_so_has_the_end_of_an_upgrade(
     tmp_path: Path, standing: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     work: Any = SimpleNamespace(lakes=Lakes.of(tmp_path / "lake"))
-    _show(work, State(step=Step.UPGRADED, standing=standing, services=["lake"]), False, True)
+    _show(work, State(step=Step.UPGRADED, standing=standing, services=["lake"]), True)
 
     assert differs("upgrade", json.loads(capsys.readouterr().out)) == []
 

@@ -15,7 +15,7 @@ import typer
 
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import refuse_existing, shown_path, write_new
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
@@ -155,7 +155,10 @@ def table_command(
     ] = None,
     kind: Annotated[
         str,
-        typer.Option(help="Aggregate, Events, Latest, Sessions, IntervalJoin, AsOfJoin, Rolling or Derived"),
+        typer.Option(
+            metavar="Aggregate|Events|Latest|Sessions|IntervalJoin|AsOfJoin|Rolling|Derived",
+            help="what the table does with its input",
+        ),
     ] = "Aggregate",
 ) -> None:
     """Write a first definition of a table, and a short contract with places for what it means.

@@ -12,6 +12,7 @@ from rich.console import Console
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.cli.care import backup_told, care, show_backup
 from twinlake.cli.changelog import show_changelogs
+from twinlake.cli.options import refuse_beside
 from twinlake.cli.output import (
     Words,
     error_lines,
@@ -63,6 +64,10 @@ def status(
     newest is too old, the users file is damaged, a rotation of secrets or an upgrade was not finished, a disk
     is full, or the supervisor has ended.
     """
+    if disk:
+        refuse_beside("--disk", {"--watch": watch, "--short": short})
+    if as_json:
+        refuse_beside("--json", {"--short": short})
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
     if disk:

@@ -19,13 +19,9 @@ POSITION = "by topic, the last batch of its log that was taken"
 ERROR = Value(
     name="error", type="object", is_open=True,
     about="What somebody can do something about. Some have more keys, such as `file`, `line` or `table`: "
-    "what a program may want to know beside the words. A command ends with 2 for a UsageError, an "
-    "OtherServerError and a NotFoundError, with 3 for an UnreachableError, and with 1 for others, such as "
-    "ContractError, DefinitionError, DeniedError, TimedOutError, FullDiskError, DifferenceError, BusyError, "
-    "StoppedTopicError, StalledVersionError, LostVersionError, DamagedError, LostHistoryError, "
-    "SilentSkipError, ChangedTableError, FormatError, CancelledError.",
+    "what a program may want to know beside the words.",
     keys=keys("""
-        error?  string  the class of the error, one of those above
+        error?  string  the [class of the error](#classes-of-errors)
         what    string  what happened
         why     string  the cause; empty where there is none to say
         remedy  string  what to do; empty where there is nothing to do
