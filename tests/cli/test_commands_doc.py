@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from tests.project import PROJECT
 from twinlake.cli.app import COMMANDS
-from twinlake.cli.commands_doc import text
-
-
-def test_docs_commands_md_is_what_the_code_makes() -> None:
-    found = (PROJECT / "docs" / "commands.md").read_text()
-
-    assert found == text(), "python -m twinlake.cli.commands_doc > docs/commands.md"
+from twinlake.reference.commands import text
 
 
 def test_every_command_has_a_heading_of_its_own_and_no_other_has_one() -> None:

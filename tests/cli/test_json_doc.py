@@ -10,7 +10,6 @@ import pytest
 import typer.main
 
 from tests.cli.json_shapes import filled, wrong
-from tests.project import PROJECT
 from twinlake.backup.archive import Backup
 from twinlake.backup.check import Checked
 from twinlake.backup.take import Taken
@@ -20,8 +19,6 @@ from twinlake.batch.certify import Certified
 from twinlake.batch.maintain import Maintained
 from twinlake.batch.retention import Expiry
 from twinlake.cli.app import build_app
-from twinlake.cli.commands_doc import text as commands_text
-from twinlake.cli.json_doc import COMMANDS, text
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Value, alternatives, keys, of
 from twinlake.ingest.accept import Accepted
@@ -30,6 +27,8 @@ from twinlake.lake.catalog.audit_log import Act
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.release_log import Release
+from twinlake.reference.commands import text as commands_text
+from twinlake.reference.json_output import COMMANDS, text
 from twinlake.releases.build import Built
 from twinlake.releases.compare import Comparison
 from twinlake.releases.decide import Decision
@@ -63,12 +62,6 @@ BOTH = pytest.mark.parametrize("nothing", [False, True], ids=["everything", "not
 
 def printed(made: Any) -> Any:
     return json.loads(json.dumps(to_json(made)))
-
-
-def test_docs_json_md_is_what_the_code_makes() -> None:
-    found = (PROJECT / "docs" / "json.md").read_text()
-
-    assert found == text(), "python -m twinlake.cli.json_doc > docs/json.md"
 
 
 def test_a_command_is_in_the_chapter_that_it_has_in_the_reference_of_commands() -> None:

@@ -1,4 +1,4 @@
-"""docs/contracts.md from the code: `python -m twinlake.topics.contract_doc > docs/contracts.md`."""
+"""docs/contracts.md from the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinlake.topics.topic_properties import CHOICES, MEANINGS, TOPIC_PROPERTIES
 
 HEAD = """# Keys of contracts
 
-Made from the code by `python -m twinlake.topics.contract_doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 A contract is `contracts/<name>.yaml` of a topic or of a table, in the words of the
 [Open Data Contract Standard](https://bitol-io.github.io/open-data-contract-standard/), version 3. A key that
@@ -152,7 +152,3 @@ def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
 
 def _sentence(said: str) -> str:
     return f"{said[0].upper()}{said[1:]}."
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,4 +1,4 @@
-"""docs/metrics.md from the catalogue: `python -m twinlake.metrics.doc > docs/metrics.md`."""
+"""docs/metrics.md from the catalogue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twinlake.metrics.catalogue import BOTH, CONSOLE, EVERY, LAKE, METRICS, SQL,
 
 HEAD = """# Metrics
 
-Made from the code by `python -m twinlake.metrics.doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 Lake server, SQL server and console each serve `/metrics` in Prometheus' form, at an address of its own:
 `lake_metrics_url`, `sql_metrics_url` and `console_metrics_url` of `services.json`. All ask for `metrics_user`
@@ -76,7 +76,3 @@ def text() -> str:
     for title, processes in PLACES:
         lines += [f"## {title}", *rows(one for one in METRICS if one.of == processes), ""]
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,4 +1,4 @@
-"""docs/json.md from the code: `python -m twinlake.cli.json_doc > docs/json.md`."""
+"""docs/json.md from the code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twinlake.cli.shapes.value import Keys, Value, alternatives
 
 HEAD = """# What --json prints
 
-Made from the code by `python -m twinlake.cli.json_doc`; a test compares, and others hold what is written here
+Made from the code by `python -m twinlake.reference`; a test compares, and others hold what is written here
 to what the commands print.
 
 - A command with `--json` prints one JSON value on stdout, and words about the work on stderr.
@@ -112,7 +112,3 @@ def _link(type_: str) -> str:
     if name in SHARED:
         name = f"[{name}](#{name.replace(' ', '-')})"
     return " of ".join([*of_what, name])
-
-
-if __name__ == "__main__":
-    print(text(), end="")

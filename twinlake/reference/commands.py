@@ -1,4 +1,4 @@
-"""docs/commands.md from the command line itself: `python -m twinlake.cli.commands_doc > docs/commands.md`."""
+"""docs/commands.md from the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinlake.cli.app import GROUPS, build_app
 
 HEAD = """# Commands
 
-Made from the code by `python -m twinlake.cli.commands_doc`; a test compares. `twinlake COMMAND --help` says
+Made from the code by `python -m twinlake.reference`; a test compares. `twinlake COMMAND --help` says
 the same, and `twinlake --install-completion` has bash, zsh and fish complete it.
 
 Before a command stand `--home DIR` (the data directory; else `$TWINLAKE_HOME`, or `.twinlake` in the project)
@@ -99,7 +99,3 @@ def _cell(words: str | None) -> str:
 
 def _lines(words: str | None) -> str:
     return cleandoc(words or "").replace("\f", "").strip()
-
-
-if __name__ == "__main__":
-    print(text(), end="")
