@@ -125,15 +125,8 @@ bench-look-ups: jars
 	@$(PY) -m benchmarks.look_ups
 
 docs: jars
-	@$(PY) -m twinlake.server.api_doc > .jars/docs.made && mv .jars/docs.made docs/api.md
-	@$(PY) -m twinlake.scaffold.definitions_doc > .jars/docs.made && mv .jars/docs.made docs/definitions.md
-	@$(PY) -m twinlake.topics.contract_doc > .jars/docs.made && mv .jars/docs.made docs/contracts.md
-	@$(PY) -m twinlake.kinds.measures.doc > .jars/docs.made && mv .jars/docs.made docs/measures.md
-	@$(PY) -m twinlake.metrics.doc > .jars/docs.made && mv .jars/docs.made docs/metrics.md
-	@$(PY) -m twinlake.cli.commands_doc > .jars/docs.made && mv .jars/docs.made docs/commands.md
+	@$(PY) -m twinlake.reference
 	@$(PY) -m tests.tutorials.notebook > .jars/docs.made && mv .jars/docs.made docs/tutorials/notebook.ipynb
-	@$(PY) -m twinlake.cli.json_doc > .jars/docs.made && mv .jars/docs.made docs/json.md
-	@$(PY) -m twinlake.config.settings_example
 	@.venv/bin/twinlake editor-schemas docs/editor
 
 pictures: demo $(DRIVERS)

@@ -113,7 +113,10 @@ def page(known: dict[str, Run], at: str) -> str:
         "# What has been run",
         "",
         "`make proof` writes this page and `proof.json`, from which one can repeat a run: "
-        "`make faults SHARD=name SEED=n`.",
+        "`make faults SHARD=name SEED=n`. "
+        "A *shard* is a part of the tests that runs by itself; `test` is `make test`. A *tree* is the hash "
+        "of all committed files but these two. A run on an older tree was of other files. `never`: no run "
+        "of it was written down.",
         f"{whole} on the tree `{at}`.",
         "",
         "| shard | when (UTC) | tree | cores | minutes | passed | failed | skipped | seed |",

@@ -18,6 +18,7 @@ from twinlake.kinds.measures.multisets import TopK
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
+from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Hopping
 
 Records = list[dict[str, Any]]
@@ -108,6 +109,15 @@ def _newest(records: Records) -> Shown:
     return {one["customer"]: one["order_id"] for one in ordered}
 
 
+def _largest(records: Records) -> Shown:
+    found = {}
+    for region, held in _by(records, "region").items():
+        ordered = sorted(held, key=lambda one: (one["amount"], _of(one, COORDINATE)), reverse=True)
+        for place, one in enumerate(ordered[:3], start=1):
+            found[region, place] = (one["order_id"], one["amount"])
+    return found
+
+
 def _kept(records: Records) -> Shown:
     return {_of(one, COORDINATE): (one["customer"], one[AT]) for one in records if one["status"] == "paid"}
 
@@ -145,6 +155,13 @@ CASES = (
     Case(
         table=replace(LATEST, name="newest", order=()), keys=("customer",), values=("order_id",),
         oracle=_newest,
+    ),
+    Case(
+        table=TopRows(
+            name="largest", inputs=("orders",), columns={**_TOTALS.columns, "order_id": "order_id"},
+            keys=("region",), order=("amount",), rows=3, values=("order_id", "amount"),
+        ),
+        keys=("region", "place"), values=("order_id", "amount"), oracle=_largest,
     ),
     Case(
         table=Events(

@@ -22,10 +22,17 @@ def predicates() -> set[str]:
 
 
 def lines(page: str) -> list[list[str]]:
-    """Promise, predicate and tests of each line of the first table."""
-    table = re.search(r"\| promise \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page)
-    assert table
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[1].splitlines()]
+    """Promise, predicate and tests of each line of the first table, the tests from the last one."""
+    tests = dict(_table(page, "held by"))
+    return [
+        [promise, predicate, tests.get(number, "")] for number, promise, predicate in _table(page, "promise")
+    ]
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+    found = re.search(rf"\| \| {heading} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page)
+    assert found
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
 
 
 def faults(page: str) -> list[str]:

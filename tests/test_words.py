@@ -21,6 +21,7 @@ def test_no_old_word_is_in_the_product_or_its_docs(capsys: pytest.CaptureFixture
         ("It begins Anew.", False, "anew"),
         ("a record that fares otherwise", False, "fares otherwise"),
         ("a Kafka of one's own", False, "of one's own"),
+        ("rights that are in force", False, "in force"),
         ("class KeptPlan:", True, "KeptPlan"),
         ("    def doubts(self)", True, "def doubts"),
     ],

@@ -62,7 +62,7 @@ _CALL = re.compile(r"""(?:^|[\s;(|&/])twinlake ((?:'[^']*'|"[^"]*"|(?<!\s)\#|[^'
 """Of a command line up to its end, a comment, or what the shell does with it."""
 
 
-OPTIONAL = str.maketrans("", "", "[]")
+_OPTIONAL = str.maketrans("", "", "[]")
 
 
 def calls(of: Written) -> Iterator[tuple[Written, str]]:
@@ -70,14 +70,12 @@ def calls(of: Written) -> Iterator[tuple[Written, str]]:
     for number, line in enumerate(of.text.replace("\\\n", " ").splitlines()):
         for found in _CALL.finditer(line):
             if not found[1].startswith("import "):  # Python
-                yield replace(of, line=of.line + number), found[1].translate(OPTIONAL)
+                yield replace(of, line=of.line + number), found[1].translate(_OPTIONAL)
 
 
 GENERAL = re.compile(r"^--home$|^COMMAND |OPTIONS$")
 """What is said of all commands, or at the head of one in their reference."""
-ELSEWHERE = ("docs/first_project.md", "docs/plugins.md", "docs/editors.md")
-"""Where files in TOML are a project's, a package's, or a comment."""
-CALLS = [one for block in written("", "shell", "inline") for one in calls(block)]
+CALLS = [one for block in written("", "shell", "sh", "inline") for one in calls(block)]
 
 
 def test_every_command_is_there_and_takes_what_is_written() -> None:
@@ -89,26 +87,41 @@ def test_every_command_is_there_and_takes_what_is_written() -> None:
     assert len(asked) > 500 and wrong == []
 
 
-@pytest.mark.parametrize("call", ["verifi sales", "verify sales --reparr", "users add", "get", "down now"])
-def test_what_the_command_line_refuses_is_found(call: str) -> None:
-    why = _refused(typer.main.get_command(build_app()), call)
+def test_commands_of_a_project_s_readme_are_among_them() -> None:
+    assert ("twinlake/templates/project/README.md", "down") in [(one.page, call) for one, call in CALLS]
 
-    assert (why is None) == (call in ("users add", "get")), (
-        why
-    )  # a sentence may leave out what they are given
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "verifi sales", "verify sales --reparr", "down now", 'query "SELECT 1" --format cvs',
+        "users add rita --role admn", "open consol",
+    ],
+)  # fmt: skip
+def test_what_the_command_line_refuses_is_found(call: str) -> None:
+    assert _refused(typer.main.get_command(build_app()), call) is not None
+
+
+@pytest.mark.parametrize(
+    "call", ["users add", "get", 'query "SELECT 1" --format csv', "users add NAME --role ROLE", "open"]
+)
+def test_a_sentence_may_leave_out_what_a_command_is_given(call: str) -> None:
+    assert _refused(typer.main.get_command(build_app()), call) is None
 
 
 def _refused(command: Any, call: str) -> str | None:
-    """Why the command line would not take this call; None where it does. Values are not looked at."""
+    """Why the command line would not take this call; None where it does. A value is looked at where an option
+    has few."""
     words, within = shlex.split(call), None
     while True:
-        if "take" in getattr(command, "commands", ()) and words[:1] and words[0] not in command.commands:
-            words = ["take", *words]  # as `twinlake backup` says it itself
+        alone = getattr(command, "alone", None)
+        if alone and words[:1] and words[0] not in command.commands:
+            words = [alone, *words]  # as `twinlake backup` says it itself
         context = command.context_class(command, parent=within, info_name=command.name)
         try:
-            _, rest, _ = command.make_parser(context).parse_args(words)
+            given, rest, _ = command.make_parser(context).parse_args(words)
             if not hasattr(command, "resolve_command"):
-                return f"{rest} is too much" if rest else None
+                return f"{rest} is too much" if rest else _unknown(command, given)
             if not rest:
                 return None
             _, command, words = command.resolve_command(context, rest)
@@ -117,6 +130,19 @@ def _refused(command: Any, call: str) -> str | None:
                 raise
             return str(error.format_message())
         within = context
+
+
+def _unknown(command: Any, given: dict[str, Any]) -> str | None:
+    """A value that is none of those that its option has; NAME stands for one."""
+    for one in command.params:
+        known, value = (one.metavar or "").split("|"), given.get(one.name)
+        if len(known) > 1 and isinstance(value, str) and value not in known and not value.isupper():
+            return f"{value} is none of {', '.join(known)}"
+    return None
+
+
+ELSEWHERE = ("docs/first_project.md", "docs/plugins.md", "docs/editors.md")
+"""Pages with TOML that is a project's, a package's, or a comment, and no settings."""
 
 
 @pytest.mark.parametrize("block", [one for one in written("toml") if one.page not in ELSEWHERE], ids=str)

@@ -18,6 +18,8 @@ PROSE = {
     "mended": "fixed, corrected", "mending": "fixing", "fare otherwise": "get a different verdict",
     "fares otherwise": "gets a different verdict", "of one's own": "external, your own",
     "lane": "lock", "lanes": "locks", "coordinate": "record id", "coordinates": "record ids",
+    "in force": "active", "for want of": "because there is no", "judged again": "validated again",
+    "kept plan": "prepared plan", "kept plans": "prepared plans", "parted at": "split on",
 }  # fmt: skip
 """A word -> the plain one, wherever it stands."""
 NAMES = {

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from twinlake.base.errors import UsageError
 
 NO_READER = 128 + signal.SIGPIPE
 """What a shell shows of a program that SIGPIPE ended; the signal itself would come of any socket, too."""
 
 
 def main() -> None:
-    """Exit code 0 ok, 1 difference or failed check, 2 wrong use, 3 not reachable, 141 nobody reads on."""
+    """Runs it; docs/commands.md has the exit codes."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the imports take a second, and have nothing to tidy up
     from twinlake.base.errors import FullDiskError
     from twinlake.base.files import NO_ROOM
@@ -54,12 +57,16 @@ def _write_nowhere(*streams: TextIO | None) -> None:
 def _run() -> None:
     from twinlake.base.errors import TwinlakeError, UsageError
     from twinlake.cli.app import build_app, command_of
-    from twinlake.cli.output import report_error
+    from twinlake.cli.output import print_json, report_error
 
     app = build_app(command_of(sys.argv[1:]))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()
+    except SystemExit as end:
+        if "--json" in sys.argv and (wrong := _wrong_use(end)):
+            print_json(wrong.to_json())  # stderr has it already
+        raise
     except TwinlakeError as error:
         sys.exit(report_error(error, as_json="--json" in sys.argv))
     except ModuleNotFoundError as error:
@@ -79,6 +86,21 @@ def _run() -> None:
             "fix its rights, or name another folder with --home",
         )  # fmt: skip
         sys.exit(report_error(named, as_json="--json" in sys.argv))
+
+
+def _wrong_use(end: SystemExit) -> UsageError | None:
+    """What typer has said of the command line before it ended; None where it ended for something else."""
+    from twinlake.base.errors import UsageError
+
+    error: Any = end.__context__
+    if not hasattr(error, "format_message"):
+        return None
+    names, context = list[str](), error.ctx
+    while context and context.parent:
+        names.insert(0, context.info_name)
+        context = context.parent
+    usage = " ".join(["twinlake", *names, "--help"])
+    return UsageError(str(error.format_message()).rstrip("."), "", f"see `{usage}`")
 
 
 if __name__ == "__main__":

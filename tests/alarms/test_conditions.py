@@ -174,6 +174,6 @@ def test_a_lake_server_that_does_not_answer_is_one_alarm_not_two() -> None:
 
 
 def test_every_kind_has_its_section_in_the_docs_and_there_are_no_others() -> None:
-    lines = (PROJECT / "docs" / "operations.md").read_text().splitlines()
+    lines = (PROJECT / "docs" / "alarms.md").read_text().splitlines()
     sections = {line.removeprefix("### Alarm: ") for line in lines if line.startswith("### Alarm: ")}
     assert sections == set(KINDS)

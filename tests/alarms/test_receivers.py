@@ -106,7 +106,7 @@ def test_a_webhook_gets_all_of_it_as_json_with_its_token_and_an_id(hook: Hook, t
     assert headers["Authorization"] == "Bearer s3cret" and headers["Idempotency-Key"] == RAISED.id
     assert body["id"] == RAISED.id and body["event"] == "raised" and body["severity"] == "warning"
     assert (body["title"], body["what"], body["owners"]) == ("sales", ALARM.what, ["anna@example.com"])
-    assert body["docs"] == "docs/operations.md#alarm-freshness"
+    assert body["docs"] == "docs/alarms.md#alarm-freshness"
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 503])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -14,6 +15,7 @@ from confluent_kafka.admin import (
 )
 from typer.testing import CliRunner
 
+from twinlake.base.errors import UsageError
 from twinlake.cli.app import build_app
 from twinlake.services.rights import rights
 
@@ -76,3 +78,22 @@ password_file = "{home / 'secret'}"
     assert all("kafka-1:9093" in line for line in done.stdout.splitlines())
     for role, name in users.items():
         assert f"User:{name} " in done.stdout, role
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ([], "no Kafka is named"),
+        (["--bootstrap-server", ""], "--bootstrap-server '' is no address"),
+        (["--bootstrap-server", "kafka"], "--bootstrap-server 'kafka' is no address"),
+        (["--bootstrap-server", "k:9092", "--ingest", " "], "--ingest names nothing"),
+        (["--bootstrap-server", "k:9092", "--command-config", ""], "--command-config names nothing"),
+    ],
+)
+def test_without_an_address_or_with_an_empty_name_nothing_is_printed(
+    home: Path, arguments: list[str], what: str
+) -> None:
+    done = CliRunner().invoke(build_app(), ["acls", *arguments])
+
+    assert isinstance(done.exception, UsageError) and done.exception.what == what
+    assert done.stdout == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -72,6 +73,26 @@ def test_a_shell_completes_commands_and_options(shell: str) -> None:
 )
 def test_the_command_is_found_behind_the_options(arguments: list[str], command: str | None) -> None:
     assert command_of(arguments) == command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "help"),
+    [
+        (["quarantine", "--json"], "Missing argument 'topic'", "twinlake quarantine --help"),
+        (["users", "list", "--json", "--nope"], "No such option: --nope", "twinlake users list --help"),
+        (["jobs", "list", "--limit", "x", "--json"], "'x' is not a whole", "twinlake jobs list --help"),
+    ],
+)
+def test_with_json_what_was_typed_wrongly_is_an_error_on_stdout(
+    arguments: list[str], what: str, help: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "twinlake", *arguments], cwd=PROJECT, capture_output=True, text=True
+    )
+
+    error = json.loads(done.stdout)
+    assert done.returncode == 2 and what in error.pop("what") and done.stderr
+    assert error == {"error": "UsageError", "why": "", "remedy": f"see `{help}`"}
 
 
 def test_a_command_s_help_imports_no_other_command() -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tests.cli.json_shapes import wrong
 from tests.small_lake.small import unpack
 from twinlake.cli.app import build_app
-from twinlake.cli.json_doc import COMMANDS
+from twinlake.reference.json_output import COMMANDS
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from tests.small_lake.small import unpack
 from twinlake.base.location import Remote
 from twinlake.cli.app import build_app
 from twinlake.cli.disk import size, usage
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake.storage import store
+from twinlake.reference.json_output import COMMANDS
 from twinlake.services.folders import Folders
 from twinlake.services.upgrade import kept
 from twinlake.services.upgrade.kept import Lakes

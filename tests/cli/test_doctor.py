@@ -18,12 +18,12 @@ from tests.registry import FakeRegistry
 from twinlake.base.errors import UnreachableError
 from twinlake.cli import doctor
 from twinlake.cli.app import build_app
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.keys import Section
 from twinlake.config.sections import SECTIONS
 from twinlake.config.settings import Settings
-from twinlake.config.settings_example import DOCUMENT, document, example
+from twinlake.config.settings_example import example
 from twinlake.lake import formats
+from twinlake.reference.json_output import COMMANDS
 
 
 @pytest.fixture(autouse=True)
@@ -174,8 +174,6 @@ def test_the_example_as_it_stands_changes_nothing(home: Path) -> None:
     assert Settings(home=home).values.origins == {}
 
 
-def test_the_documentation_has_the_example() -> None:
-    assert DOCUMENT.read_text() == document(), "run `python -m twinlake.config.settings_example`"
 
 
 def of_lake(found: dict[str, Any]) -> list[tuple[bool, str]]:

@@ -10,7 +10,6 @@ import pytest
 import typer.main
 
 from tests.cli.json_shapes import filled, wrong
-from tests.project import PROJECT
 from twinlake.backup.archive import Backup
 from twinlake.backup.check import Checked
 from twinlake.backup.take import Taken
@@ -20,7 +19,6 @@ from twinlake.batch.certify import Certified
 from twinlake.batch.maintain import Maintained
 from twinlake.batch.retention import Expiry
 from twinlake.cli.app import build_app
-from twinlake.cli.json_doc import COMMANDS, text
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Value, alternatives, keys, of
 from twinlake.ingest.accept import Accepted
@@ -29,6 +27,8 @@ from twinlake.lake.catalog.audit_log import Act
 from twinlake.lake.catalog.certificates import Certificate
 from twinlake.lake.catalog.paused import Paused
 from twinlake.lake.catalog.release_log import Release
+from twinlake.reference.commands import text as commands_text
+from twinlake.reference.json_output import COMMANDS, text
 from twinlake.releases.build import Built
 from twinlake.releases.compare import Comparison
 from twinlake.releases.decide import Decision
@@ -64,10 +64,23 @@ def printed(made: Any) -> Any:
     return json.loads(json.dumps(to_json(made)))
 
 
-def test_docs_json_md_is_what_the_code_makes() -> None:
-    found = (PROJECT / "docs" / "json.md").read_text()
+def test_a_command_is_in_the_chapter_that_it_has_in_the_reference_of_commands() -> None:
+    chapters = chapters_of(commands_text())
 
-    assert found == text(), "python -m twinlake.cli.json_doc > docs/json.md"
+    wrong = {command for command, chapter in chapters_of(text()).items() if chapters[command] != chapter}
+
+    assert wrong == set()
+
+
+def chapters_of(page: str) -> dict[str, str]:
+    """By command the heading above it."""
+    found, chapter = dict[str, str](), ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            chapter = line
+        elif line.startswith("### twinlake "):
+            found[line.split()[2]] = chapter
+    return found
 
 
 def test_every_command_with_json_is_documented() -> None:

@@ -31,7 +31,6 @@ from twinlake.changelog.sender import Sender
 from twinlake.cli import doctor, produce
 from twinlake.cli.app import build_app
 from twinlake.cli.check import without_spark
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Value
 from twinlake.cli.status import as_told
@@ -45,6 +44,7 @@ from twinlake.lake.catalog.version import Health
 from twinlake.lake.log.log_start import LogStart
 from twinlake.published.publisher import Publisher
 from twinlake.reading.running import RunningStatements
+from twinlake.reference.json_output import COMMANDS
 from twinlake.server import status
 from twinlake.server.backups import BackupState
 from twinlake.server.executors import Executors
@@ -263,7 +263,7 @@ def test_so_has_the_end_of_an_upgrade(
     tmp_path: Path, standing: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     work: Any = SimpleNamespace(lakes=Lakes.of(tmp_path / "lake"))
-    _show(work, State(step=Step.UPGRADED, standing=standing, services=["lake"]), False, True)
+    _show(work, State(step=Step.UPGRADED, standing=standing, services=["lake"]), True)
 
     assert differs("upgrade", json.loads(capsys.readouterr().out)) == []
 

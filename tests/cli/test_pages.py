@@ -60,7 +60,7 @@ def test_what_does_not_run_and_what_is_no_page_is_said(home: Path, opened: list[
 
 
 def test_the_documentation_is_opened_where_it_is_and_named_where_it_has_to_be_built(
-    tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "CHECKOUT", tmp_path)
 

@@ -14,10 +14,10 @@ from tests.cli.answers import Answers, lines
 from tests.cli.json_shapes import wrong
 from tests.project import OURS
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake.log.active_topics import publish
 from twinlake.reading import quarantined
+from twinlake.reference.json_output import COMMANDS
 from twinlake.topics.topic import Topic, load_topic
 
 Twinlake = Callable[..., Result]

@@ -253,9 +253,7 @@ def test_gate_shows_each_check_and_ends_with_1_if_one_failed(
     assert json.loads(as_json.stdout) == gate
 
 
-def test_release_goes_from_the_plan_to_readers_with_one_question(
-    twinlake: Twinlake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_release_goes_from_the_plan_to_readers_with_one_question(twinlake: Twinlake) -> None:
     passed = replace(GATE, checks=(replace(GATE.checks[0], passed=True),)).to_json()
     answers = Answers(plan=PLANNED, build=BUILT, diff=DIFF.to_json(), gate=passed, promote=RELEASE)
     done = twinlake(answers, "release", "--yes", "--approved-by", "ann", "--reason", "the totals are right")

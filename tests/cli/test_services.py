@@ -375,7 +375,7 @@ def test_reset_asks_and_removes_what_twinlake_made_and_nothing_else(tmp_path: Pa
     assert invoke(home, "reset", "--yes").exit_code == 0
     assert sorted(path.name for path in home.iterdir()) == kept
     again = invoke(tmp_path / "nothing", "reset", "--yes")
-    assert again.exit_code == 0 and "there is no state to remove" in again.stderr
+    assert again.exit_code == 0 and "there is no data directory to remove" in again.stderr
 
 
 def test_reset_leaves_a_folder_alone_that_twinlake_was_never_started_in(

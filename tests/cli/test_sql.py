@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,10 @@ from tests.cli.test_query import Door, door
 from twinlake.base.errors import UsageError
 from twinlake.cli import sql
 from twinlake.cli.app import build_app
-from twinlake.config.settings import Services
+from twinlake.config.sections import SQL_HISTORY
+from twinlake.config.settings import Services, Settings
+from twinlake.services.folders import folders_of
+from twinlake.services.supervise.record import remove_state
 
 __all__ = ["door"]  # a fixture
 
@@ -33,6 +36,8 @@ __all__ = ["door"]  # a fixture
         ("SELECT 'it\\'s; so', 'it''s;'; ;;", ["SELECT 'it\\'s; so', 'it''s;'"]),
         (" \n;;", []),
         ("SELECT 'open; SELECT 2", ["SELECT 'open; SELECT 2"]),
+        ("/* a /* b */ ; */ SELECT 1; SELECT 2", ["/* a /* b */ ; */ SELECT 1", "SELECT 2"]),
+        ("SELECT r'a\\'; SELECT R\"b\\\", bar'\\';'", ["SELECT r'a\\'", "SELECT R\"b\\\", bar'\\';'"]),
     ],
 )
 def test_a_statement_ends_with_a_semicolon_that_is_one(text: str, found: list[str]) -> None:
@@ -61,6 +66,16 @@ def test_lines_are_one_statement_until_it_ends() -> None:
     assert typing("SELECT 'a;", "b;' /* ;", "*/;", EOFError)[1] == ["SELECT 'a;\nb;' /* ;\n*/"]
     assert typing("SELECT 1", KeyboardInterrupt, "exit;")[1] == []
     assert typing("SELECT 1", EOFError)[1] == []
+
+
+def test_a_pasted_statement_of_5000_lines_is_cut_in_less_than_a_second() -> None:
+    lines = [f"SELECT 'row {number};' AS a, -- ; in a comment\n UNION ALL" for number in range(5_000)]
+    began = time.perf_counter()
+
+    _, found = typing(*lines, "SELECT 1;", EOFError)
+
+    assert time.perf_counter() - began < 1
+    assert found == ["\n".join([*lines, "SELECT 1"])]
 
 
 def test_a_pipe_s_statements_are_run_one_by_one_until_one_fails(door: Door) -> None:
@@ -92,7 +107,9 @@ def test_names_in_reach_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*fits("SER")] == ["serve"] and [*fits("zz")] == []
 
 
-def test_at_a_terminal_there_is_a_prompt_and_what_was_asked_is_remembered(door: Door, home: Path) -> None:
+@contextmanager
+def prompt(home: Path) -> Iterator[int]:
+    """A terminal with `twinlake sql`, which ends well."""
     main, terminal = pty.openpty()
     asked = [sys.executable, "-m", "twinlake", "sql"]
     environment = {**os.environ, "TERM": "xterm", "TWINLAKE_HOME": str(home)}
@@ -100,22 +117,39 @@ def test_at_a_terminal_there_is_a_prompt_and_what_was_asked_is_remembered(door: 
         asked, stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True
     ) as running:
         os.close(terminal)
-        shown = until(main, "twinlake> ")
+        yield main
+        os.write(main, b"\\q\n")
+        assert running.wait(20) == 0
+    os.close(main)
+
+
+def test_at_a_terminal_there_is_a_prompt_and_what_was_asked_is_remembered(door: Door, home: Path) -> None:
+    with prompt(home) as main:
+        until(main, "twinlake> ")
         os.write(main, b"SELECT 1\n")
         until(main, "... ")
         os.write(main, b";\n")
-        shown = until(main, "2 rows, release 7", "twinlake> ")
+        until(main, "2 rows, release 7", "twinlake> ")
         door.status, door.answer = 400, {"what": "it is refused", "why": "it writes", "remedy": "read"}
         os.write(main, b"DROP VIEW x;\n")
-        shown += until(main, "it is refused", "twinlake> ")
-        os.write(main, b"\\q\n")
-        assert running.wait(20) == 0, shown
-    os.close(main)
+        until(main, "it is refused", "twinlake> ")
 
     assert [one["sql"] for one in door.asked] == ["SELECT 1", "DROP VIEW x"]
-    file = home / sql.HISTORY
+    file = home / SQL_HISTORY
     assert "DROP VIEW x;" in file.read_text() and file.stat().st_mode & 0o777 == 0o600
-    assert json.dumps(door.asked[0])
+    remove_state(folders_of(Settings(home=home)))
+    assert not home.exists()
+
+
+def test_a_history_that_cannot_be_written_ends_no_prompt(door: Door, home: Path) -> None:
+    (home / SQL_HISTORY).mkdir()  # whatever its rights, root could write a file
+
+    with prompt(home) as main:
+        until(main, "what you ask is not remembered", "sql_history cannot be used", "twinlake> ")
+        os.write(main, b"SELECT 1;\n")
+        until(main, "2 rows, release 7", "twinlake> ")
+
+    assert [one["sql"] for one in door.asked] == ["SELECT 1"]
 
 
 def until(main: int, *texts: str) -> str:

@@ -22,10 +22,10 @@ from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.masking import MASK
 from twinlake.cli import support_parts
 from twinlake.cli.app import build_app
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.cli.support_parts import newest, without_rows
 from twinlake.config.settings import Services, Settings
 from twinlake.config.users import add
+from twinlake.reference.json_output import COMMANDS
 from twinlake.services.secrets import secrets_of
 
 PEM = "-----BEGIN {0}-----\n{1}\n{2}\n-----END {0}-----\n"

@@ -14,8 +14,8 @@ from tests.small_lake.small import unpack
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.base.version import VERSION
 from twinlake.cli.app import build_app
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.cli.upgrading import behind
+from twinlake.reference.json_output import COMMANDS
 from twinlake.services.folders import Folders
 from twinlake.services.upgrade import kept
 from twinlake.services.upgrade.kept import Lakes

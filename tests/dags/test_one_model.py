@@ -42,7 +42,7 @@ help = {" ".join(one): CliRunner().invoke(app, [*one, "--help"]).output for one 
 sent = CliRunner().invoke(app, ["rollback", "--note", "x", "--approved-by", "ada"]).exception.args
 
 from twinlake.server.all_jobs import KINDS
-from twinlake.server.api_doc import text
+from twinlake.reference.api import text
 given = {"approved_by": "ada", "note": "x"}
 taken = KINDS["rollback"].params.model_validate(given).model_dump(mode="json", by_alias=True)
 

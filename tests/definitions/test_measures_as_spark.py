@@ -14,7 +14,7 @@ from twinlake.definitions.without_spark import Typist
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, problems
 from twinlake.kinds.measures.all import MEASURES
-from twinlake.kinds.measures.doc import sample
+from twinlake.kinds.measures.measure import sample
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:

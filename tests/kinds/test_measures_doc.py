@@ -5,15 +5,8 @@ from __future__ import annotations
 import inspect
 
 from tests.kinds.test_new_kind import LogSum
-from tests.project import PROJECT
 from twinlake.kinds.measures.all import MEASURES
-from twinlake.kinds.measures.doc import text
-
-
-def test_the_table_of_measures_is_current() -> None:
-    found = (PROJECT / "docs" / "measures.md").read_text()
-
-    assert found == text(), "python -m twinlake.kinds.measures.doc > docs/measures.md"
+from twinlake.reference.measures import text
 
 
 def test_the_measure_that_is_shown_to_users_is_the_tested_one() -> None:

@@ -23,7 +23,7 @@ def test_what_is_no_published_reason_is_refused_by_name(reason: str) -> None:
 def test_a_duplicate_can_be_looked_at_and_not_be_judged_again() -> None:
     refuse_unknown(["already_seen", "empty:region", "null_value", "wrong_type:items[].price"])
 
-    with pytest.raises(UsageError, match="not judged again"):
+    with pytest.raises(UsageError, match="not validated again"):
         refuse_unknown(["already_seen"], replays=True)
 
 

@@ -101,8 +101,8 @@ def test_rules_and_dashboard_name_metrics_that_there_are() -> None:
 
 
 def test_every_rule_leads_to_a_section_that_there_is() -> None:
-    lines = (PROJECT / "docs" / "operations.md").read_text().splitlines()
-    sections = {f"docs/operations.md#alarm-{line[11:]}" for line in lines if line.startswith("### Alarm: ")}
+    lines = (PROJECT / "docs" / "alarms.md").read_text().splitlines()
+    sections = {f"docs/alarms.md#alarm-{line[11:]}" for line in lines if line.startswith("### Alarm: ")}
     assert {one["annotations"]["runbook"] for one in rules()} <= sections
     assert {one["labels"]["severity"] for one in rules()} <= {"critical", "warning"}
 

@@ -6,21 +6,13 @@ import re
 
 import pytest
 
-from tests.project import PROJECT
 from twinlake.metrics.catalogue import BYTES, COUNTER, HISTOGRAM, METRICS, SECONDS, Metric
-from twinlake.metrics.doc import text
 
 LABELS = {
     "endpoint", "folder", "of", "outcome", "output", "page", "process", "service", "state", "status", "table",
     "topic", "verdict", "version",
 }  # fmt: skip
 """Each is a name that the lake gives, or one of a fixed list: no value of a record, no statement, no path."""
-
-
-def test_docs_metrics_md_is_what_the_catalogue_makes() -> None:
-    found = (PROJECT / "docs" / "metrics.md").read_text()
-
-    assert found == text(), "python -m twinlake.metrics.doc > docs/metrics.md"
 
 
 def test_no_two_metrics_have_one_name() -> None:

@@ -14,12 +14,12 @@ from tests.cli.json_shapes import wrong
 from tests.history import LATEST, SALES
 from tests.reading.test_past_tables import COLUMNS, KEPT, LATELY, PAID, SHARES, VISITS, History
 from twinlake.base.errors import NotFoundError, UsageError
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.store import Store
 from twinlake.reading.explain import Question, explain
+from twinlake.reference.json_output import COMMANDS
 
 pytestmark = pytest.mark.faults
 STORE = Store(keys=("customer",), on="at", cell="1 hour")

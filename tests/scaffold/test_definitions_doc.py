@@ -9,22 +9,15 @@ from typing import Any
 import pytest
 
 import twinlake
-from tests.project import PROJECT
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.arguments import arguments, parts
 from twinlake.kinds.join import Join
 from twinlake.kinds.measures.measure import Measure
-from twinlake.scaffold import definitions_doc
-from twinlake.scaffold.definitions_doc import example, table
+from twinlake.reference import definitions
+from twinlake.reference.definitions import example, table
 
-text = cache(definitions_doc.text)
+text = cache(definitions.text)
 CLASSES = (*KINDS.values(), *parts(KINDS.values()))
-
-
-def test_the_page_of_definitions_is_current() -> None:
-    found = (PROJECT / "docs" / "definitions.md").read_text()
-
-    assert found == text(), "python -m twinlake.scaffold.definitions_doc > docs/definitions.md"
 
 
 def test_whatever_a_definition_is_written_with_has_a_section() -> None:

@@ -15,11 +15,11 @@ from tests.cli.json_shapes import wrong
 from tests.project import OURS
 from tests.unopened import BIG, certificate, make_live, version
 from twinlake.base.errors import NotFoundError
-from twinlake.cli.json_doc import COMMANDS
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.certificates import Certificates
 from twinlake.lake.catalog.plans import Plans
+from twinlake.reference.json_output import COMMANDS
 from twinlake.server.table_facts import table_facts
 from twinlake.topics.topic import load_topic
 

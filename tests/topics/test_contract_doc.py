@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.project import PROJECT
-from twinlake.topics import contract_doc
+from twinlake.reference import contracts
 from twinlake.topics.contract_file import UNENFORCED
 from twinlake.topics.contract_keys import KEYS, PROMISES
 from twinlake.topics.contract_schema import contract_schema
@@ -17,7 +16,7 @@ from twinlake.topics.promises import FREQUENCY, LATENCY, RETENTION
 from twinlake.topics.schema_tree import Node, objects, root
 from twinlake.topics.topic_properties import MEANINGS, TOPIC_PROPERTIES, WITHOUT
 
-text = cache(contract_doc.text)
+text = cache(contracts.text)
 
 
 @cache
@@ -32,12 +31,6 @@ def rows(title: str) -> dict[str, list[str]]:
     return {one[0].removesuffix("\\*").strip("`"): one[1:] for one in cells}
 
 
-def test_the_page_of_contracts_is_current() -> None:
-    found = (PROJECT / "docs" / "contracts.md").read_text()
-
-    assert found == text(), "python -m twinlake.topics.contract_doc > docs/contracts.md"
-
-
 def test_every_key_that_the_schema_admits_is_listed_with_what_it_means() -> None:
     read = rows("## What Twinlake reads")
     missing = []
@@ -45,7 +38,7 @@ def test_every_key_that_the_schema_admits_is_listed_with_what_it_means() -> None
         others = rows(f"### `{path}`" if path else "### The contract itself")
         for name in node.keys:
             row = read.get(f"{path}.{name}".removeprefix("."), others.get(name))
-            if not contract_doc.is_read(path, name) and (row is None or not row[-1].strip(" -")):
+            if not contracts.is_read(path, name) and (row is None or not row[-1].strip(" -")):
                 missing.append(f"{path}.{name}")
 
     assert missing == []

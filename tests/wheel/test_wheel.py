@@ -53,7 +53,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def counts(machine: Machine, address: str) -> Counts:
-    """The answer at the JDBC address, by the client that Spark brings, as docs/reading.md says."""
+    """The answer at the JDBC address, by the client that Spark brings, as docs/bi-tools.md says."""
     services = json.loads((machine.place / "x" / ".twinlake" / "services.json").read_text())
     (spark,) = machine.venv.glob("lib/python*/site-packages/pyspark")
     said = machine.run(

@@ -47,7 +47,7 @@ def backup_dag() -> DAG:
 
 
 def maintain() -> None:
-    """DAG `maintain`: every night feeds no more what no kept release uses, deletes records that are older
+    """DAG `maintain`: every night maintains no more what no kept release uses, deletes records that are older
     than their contracts keep them, compacts logs, deletes old files.
     """
 
@@ -107,11 +107,11 @@ def reload_dag() -> DAG:
 
 
 def replay() -> None:
-    """DAG `replay`: after a topic's contract was fixed, judges what it has in quarantine again."""
+    """DAG `replay`: after a topic's contract was fixed, validates what it has in quarantine again."""
 
     @lake_task
     def judge_again() -> dict[str, Any]:
-        """The contract in force decides; every table takes the records that are valid now."""
+        """The active contract decides; every table takes the records that are valid now."""
         params = get_current_context()["params"]
         reasons = [] if params["reason"] is None else [params["reason"]]
         return run_job("replay", {**given(ReplayParams, params), "reasons": reasons})

@@ -63,7 +63,7 @@ class ReportLink(BaseOperatorLink):
 
 
 def show_in_console(path: str, **asked: str) -> None:
-    """Where the button of this task leads from now on. A task does not fail for want of a button."""
+    """Where the button of this task leads from now on. A task does not fail because there is no button."""
     try:
         link = lake().console_link(path, **asked)
     except TwinlakeError:

@@ -25,7 +25,7 @@ LOOK_S = 1.0
 SETTLED_S = 5.0
 """Airflow tries a task again that is resumed before its scheduler has noted that its worker has ended."""
 CANCEL_S = 60.0
-"""A job that was cancelled for want of progress is waited for so long."""
+"""A job that was cancelled because it made no progress is waited for so long."""
 
 ENDED_TASK = Asker(by="airflow", via="airflow", why="somebody cleared its task, or set its state")
 STUCK = Asker(by="airflow", via="airflow", why="nothing in it went on for too long")

@@ -28,9 +28,9 @@ KINDS: Mapping[str, Severity] = {
     "topic": "warning",
     "unknown": "warning",
 }
-"""Every kind of alarm, each with a section in docs/operations.md; how grave it is."""
+"""Every kind of alarm, each with a section in docs/alarms.md; how grave it is."""
 SUBJECT = 150
-DOCS = "docs/operations.md#alarm-"
+DOCS = "docs/alarms.md#alarm-"
 
 
 @dataclass(frozen=True, kw_only=True)

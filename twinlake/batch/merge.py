@@ -13,7 +13,7 @@ from twinlake.spark.prepared_plan import TooLargeError
 
 FILE_BYTES = 128 << 20
 SMALL_BYTES = 16 << 20
-"""Up to so many bytes are merged in memory, by a kept plan and a commit of our own; more by Spark's Delta."""
+"""Up to so many bytes are merged in memory, by a prepared plan and our own commit; more by Delta's."""
 
 
 def merge_small(feed: MaintainedVersion, open_segment: int) -> tuple[int, int] | None:

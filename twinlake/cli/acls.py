@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from twinlake.base.errors import UsageError
 from twinlake.cli.output import load_settings, say, tell
-from twinlake.config.login import ROLES
+from twinlake.config.keys import SERVERS
+from twinlake.config.login import ROLES, Role
 from twinlake.config.settings import Settings
 
 TOOL = "kafka-acls.sh"
@@ -24,7 +26,8 @@ def register(app: typer.Typer) -> None:
 
 def acls_command(
     bootstrap_server: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="of the commands; else that of the settings")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="of the commands; else what [kafka] of the settings names"),
     ] = None,
     command_config: Annotated[
         str, typer.Option(metavar="FILE", help="with the login of who may give rights")
@@ -40,21 +43,31 @@ def acls_command(
     """
     settings = load_settings()
     given = {"ingest": ingest, "producer": producer, "changelog": changelog}
-    users = {role: given[role] or _user(settings, role) for role in ROLES}
-    address = bootstrap_server or settings.values.kafka.bootstrap_servers or "HOST:PORT"
+    for option, name in {**given, "command-config": command_config}.items():
+        if name is not None and not name.strip():
+            raise UsageError(f"--{option} names nothing", "it is empty", "leave it out, or name one")
+    users = {str(role): given[role] or _user(settings, role) for role in ROLES}
+    address = _address(settings, bootstrap_server)
     for line in commands(_rights(settings), users, address, command_config):
         say(line)
     tell(f"{command_config} has the login of who may give rights; run them where Kafka's {TOOL} is")
 
 
-def commands(rights: Iterable[Any], users: Mapping[Any, str], address: str, config: str) -> Iterator[str]:
+def commands(
+    rights: Iterable[Any], users: Mapping[str, str], address: str, config: str
+) -> Iterator[str]:
     """A command for each user and resource."""
     start = [TOOL, "--bootstrap-server", address, "--command-config", config, "--add", "--allow-principal"]
-    of = groupby(rights, lambda one: (one.principal, one.restype, one.name, one.resource_pattern_type))
+    of = groupby(sorted(rights, key=_granted), _granted)
     for (principal, resource, name, pattern), same in of:
         operations = [part for one in same for part in ("--operation", _words(one.operation))]
-        on = [_RESOURCES[resource.name], name, "--resource-pattern-type", pattern.name.lower()]
+        on = [_RESOURCES[resource], name, "--resource-pattern-type", pattern.lower()]
         yield shlex.join([*start, f"User:{users[principal.removeprefix('User:')]}", *operations, *on])
+
+
+def _granted(right: Any) -> tuple[str, str, str, str]:
+    """To whom on what."""
+    return right.principal, right.restype.name, right.name, right.resource_pattern_type.name
 
 
 def _words(operation: Any) -> str:
@@ -69,5 +82,20 @@ def _rights(settings: Settings) -> list[Any]:
     return rights(topic_names(*settings.sources))
 
 
-def _user(settings: Settings, role: Any) -> str:
+def _address(settings: Settings, given: str | None) -> str:
+    found = settings.values.kafka.bootstrap_servers if given is None else given
+    if not found and given is None:
+        raise UsageError(
+            "no Kafka is named", "neither [kafka] of the settings nor --bootstrap-server does",
+            "add --bootstrap-server HOST:PORT",
+        )  # fmt: skip
+    try:
+        return str(SERVERS(found))
+    except ValueError as error:
+        raise UsageError(
+            f"--bootstrap-server {found!r} is no address", str(error), "give HOST:PORT"
+        ) from error
+
+
+def _user(settings: Settings, role: Role) -> str:
     return settings.values.kafka.login(role).username or role

@@ -8,7 +8,7 @@ import typer
 
 from twinlake.cli.jobs import AS_JSON
 from twinlake.cli.local_lake import refuse_unreadable
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows
 from twinlake.server.outcomes import WITHOUT_JOB, about
 

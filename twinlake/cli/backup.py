@@ -39,10 +39,12 @@ KEEP = Annotated[int | None, typer.Option(
 class _Backup(TyperGroup):
     """`twinlake backup`, with DIR and options or without, is `twinlake backup take`."""
 
+    alone = "take"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         is_taken = not args or args[0] not in (*self.commands, "--help")
         if is_taken and not ctx.resilient_parsing:  # as it is while a shell completes
-            args = ["take", *args]
+            args = [self.alone, *args]
         return super().parse_args(ctx, args)
 
 
@@ -50,7 +52,8 @@ def register(app: typer.Typer) -> None:
     """Adds the commands about backups."""
     group = typer.Typer(
         cls=_Backup,
-        help="Copies of the lake elsewhere, taken while it is written to: `twinlake backup DIR` takes one.",
+        help="Copies of the lake elsewhere, taken while it is written to: `twinlake backup DIR` takes one, "
+        "as `twinlake backup take DIR` does.",
     )  # fmt: skip
     group.command("take")(take_command)
     group.command("list")(list_command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ import typer
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import nearest
 from twinlake.base.times import utc_now
+from twinlake.cli.options import refuse_beside
 from twinlake.cli.output import error_lines, load_settings, print_json, say, show_rows
 from twinlake.cli.progress import working
 from twinlake.config import users
@@ -63,18 +64,19 @@ def doctor(
     """Check the settings and all that they name, without starting anything; exit code 1 when one is wrong.
 
     Shows every setting and where it comes from: twinlake.toml, a variable TWINLAKE_<SECTION>_<KEY>, or its
-    default. Then everything that is given is asked: whether it answers, lets us in, and is as it must be.
+    default. Then every external service is asked whether it answers, lets us in, and is as it must be.
     """
     if show_example:
+        refuse_beside("--example", {"--json": as_json})
         print(example(), end="")
         return
     settings = load_settings()
-    with working("asking everything that is given"):
+    with working("asking every external service"):
         rows, found, external = examined(settings)
     if as_json:
         print_json(as_told(settings, rows, found, external))
     else:
-        _show(settings, rows, found, external)
+        _show(rows, found, external)
     if any(one.error for one in found):
         raise typer.Exit(1)
 
@@ -83,7 +85,7 @@ Rows = list[tuple[str, str, str]]
 
 
 def examined(settings: Settings) -> tuple[Rows, list[Finding], tuple[str, ...]]:
-    """Every setting, every finding, and which services are given; of wrong settings, only that they are."""
+    """Every setting, every finding, and which services are external; of wrong settings only those."""
     try:
         settings.refuse_incomplete()
     except UsageError as error:
@@ -251,10 +253,8 @@ def _file(settings: Settings) -> str | None:
     return str(settings.file) if settings.file.exists() else None
 
 
-def _show(
-    settings: Settings, rows: Iterable[tuple[str, str, str]], found: list[Finding], given_services: Any
-) -> None:
-    if rows := list(rows):
+def _show(rows: Rows, found: list[Finding], given_services: Collection[str]) -> None:
+    if rows:
         show_rows(("setting", "value", "from"), rows)
         say("")
     wrong, right = ("wrong", "bold red"), ("ok", "green")
@@ -263,7 +263,7 @@ def _show(
         [
             (
                 wrong if one.error else right,
-                f"{one.service} (given)" if one.service in given_services else one.service,
+                f"{one.service} (external)" if one.service in given_services else one.service,
                 one.looked_at, one.error.what if one.error else one.found,
             )
             for one in found

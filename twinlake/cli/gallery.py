@@ -12,7 +12,7 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.base.files import replace_file
 from twinlake.cli.jobs import AS_JSON
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.cli.produce import send, span_ms
 from twinlake.config.project import Project

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.server.job_fields import Field, fields
 from twinlake.server.job_models import Params
 

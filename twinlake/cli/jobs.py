@@ -14,7 +14,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from twinlake.base.errors import UsageError, visible
 from twinlake.base.job import Asker, Job
 from twinlake.base.times import parse_moment, utc_now
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.cli.progress import bar_of
 from twinlake.config.settings import Settings

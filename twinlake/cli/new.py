@@ -15,7 +15,7 @@ import typer
 
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import refuse_existing, shown_path, write_new
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
@@ -156,7 +156,8 @@ def table_command(
     kind: Annotated[
         str,
         typer.Option(
-            help="Aggregate, Events, Latest, TopRows, Sessions, IntervalJoin, AsOfJoin, Rolling or Derived"
+            metavar="Aggregate|Events|Latest|TopRows|Sessions|IntervalJoin|AsOfJoin|Rolling|Derived",
+            help="what the table does with its input",
         ),
     ] = "Aggregate",
 ) -> None:

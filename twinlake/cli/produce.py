@@ -19,7 +19,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from twinlake.base.errors import UsageError
 from twinlake.base.times import parse_duration
-from twinlake.cli.numbers import rate, whole
+from twinlake.cli.options import rate, whole
 from twinlake.cli.output import load_settings, print_json, say, tell
 from twinlake.cli.progress import bar_of
 from twinlake.config.project import Project

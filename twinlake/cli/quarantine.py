@@ -13,7 +13,7 @@ import typer
 from twinlake.base.errors import ContractError, NotFoundError, UsageError
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, follow, lake_client
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.cli.query import waiting_for_server
 from twinlake.config.settings import Services, Settings

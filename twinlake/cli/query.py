@@ -13,7 +13,7 @@ import typer
 
 from twinlake.base.errors import UsageError
 from twinlake.cli.export import NAMES, TABLE, export, format_of
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.cli.progress import working
 from twinlake.config.settings import Services
@@ -76,6 +76,8 @@ def query_command(
     name = format_of(form, output)
     if as_json and name is not None:
         raise UsageError("two forms are asked for", f"--json and {name}", "leave out one of them")
+    if force and output is None:
+        raise UsageError("--force was given without a file", "there is none to replace", "name it: --output")
     services, waiting = sql_server()
     if name is not None:
         _tell(export(services, sql, name, output, force, limit, as_of, waiting), limit)

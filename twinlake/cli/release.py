@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from twinlake.cli import releases
+from twinlake.cli import release_steps as steps
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import named
+from twinlake.cli.options import YES
 from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
+from twinlake.cli.releases import APPROVER
 from twinlake.server.job_models import PlanParams
 
 
@@ -24,9 +26,9 @@ def release_command(
     asked: Asked,
     tables: Annotated[str | None, typer.Option("--table", metavar="A,B", help="{about}")] = None,
     remove: Annotated[str | None, typer.Option(metavar="A,B", help="{about}")] = None,
-    approved_by: releases.APPROVER = None,
+    approved_by: APPROVER = None,
     reason: Annotated[str | None, typer.Option(help="why; `twinlake releases` shows it")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    yes: YES = False,
 ) -> None:
     """Plan, build, compare and ask the gate; then make it live, if you say so.
 
@@ -39,18 +41,18 @@ def release_command(
             "add --yes, or take the steps one by one: `twinlake plan`",
         )
     settings, approver = load_settings(), named(approved_by, "--approved-by")
-    plan = releases.planned(settings, asked, tables, remove, None)
+    plan = steps.planned(settings, asked, tables, remove, None)
     for line in plan["lines"]:
         say(line)
     if plan["empty"]:
         return
     of_plan = {"plan": plan["id"]}
-    built = releases.run(settings, "build", of_plan, None)
-    releases.show_build(built)
-    found = releases.compared(settings, plan["id"], releases.changed(plan), built["greens"], {}, None)
-    releases.show_diffs(settings, plan["id"], found)
-    gate = releases.run(settings, "gate", of_plan, None)
-    releases.show_gate(gate)
+    built = steps.run(settings, "build", of_plan, None)
+    steps.show_build(built)
+    found = steps.compared(settings, plan["id"], steps.changed(plan), built["greens"], {}, None)
+    steps.show_diffs(settings, plan["id"], found)
+    gate = steps.run(settings, "gate", of_plan, None)
+    steps.show_gate(gate)
     if not gate["passed"]:
         tell(f"nothing has changed for readers; once it is corrected: twinlake gate {plan['id']}")
         raise typer.Exit(1)
@@ -58,4 +60,4 @@ def release_command(
         tell("nothing has changed for readers")
         tell(f"next: twinlake promote {plan['id']}, or twinlake reject {plan['id']}")
         raise typer.Exit(1)
-    releases.switch(settings, "promote", {**of_plan, "approved_by": approver}, None, False, reason)
+    steps.switch(settings, "promote", {**of_plan, "approved_by": approver}, None, False, reason)

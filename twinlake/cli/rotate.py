@@ -10,9 +10,8 @@ import typer
 
 from twinlake.base.errors import UnreachableError, UsageError
 from twinlake.cli.jobs import AS_JSON, lake_client
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import names_in, whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
-from twinlake.cli.services import names_in
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.own_files import own_files
@@ -28,8 +27,9 @@ def register(app: typer.Typer) -> None:
 
 def rotate(
     only: Annotated[
-        str, typer.Option(help=f"secrets to rotate, by comma; all unless given: {', '.join(NAMES)}")
-    ] = "",
+        str | None,
+        typer.Option(metavar="A,B", help=f"secrets to rotate; all unless given: {', '.join(NAMES)}"),
+    ] = None,
     grace: Annotated[
         int,
         typer.Option(
@@ -49,9 +49,9 @@ def rotate(
             f"--grace {grace} is too long", "old secrets are refused within a minute",
             f"give at most {LONGEST_GRACE_S:.0f}",
         )  # fmt: skip
+    names = names_in("--only", only)
     settings = load_settings()
     settings.services()  # which says where nothing was started
-    names = names_in(only)
     with one_command(folders_of(settings)):
         if left := unfinished(folders_of(settings)):
             tell(f"an earlier rotation was not finished; {', '.join(left)} are rotated again")

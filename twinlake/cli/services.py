@@ -12,7 +12,7 @@ import typer
 
 from twinlake.base.errors import UsageError, visible
 from twinlake.base.files import shown_path
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import YES, names_in, whole
 from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
 from twinlake.cli.progress import working
 from twinlake.config.settings import Settings
@@ -29,10 +29,13 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    only: Annotated[str, typer.Option(help="Services to start, by comma; what they need comes along.")] = "",
-    without: Annotated[str, typer.Option(help="Services to leave out, by comma.")] = "",
+    only: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Services to start; what they need comes along.")
+    ] = None,
+    without: Annotated[str | None, typer.Option(metavar="A,B", help="Services to leave out.")] = None,
 ) -> None:
     """Start the services, wait until each really answers, and make the first release where there is none."""
+    chosen, left_out = names_in("--only", only), names_in("--without", without)
     settings = load_settings()
     from twinlake.backup.restore import refuse_unfinished
     from twinlake.cli.doctor import check_given
@@ -47,10 +50,10 @@ def up(
         refuse_unfinished(settings.lake)
     ensure_jars(settings, os.environ, tell)
     given = settings.values.given
-    parts = control.choose(names_in(only), names_in(without), given)
+    parts = control.choose(chosen, left_out, given)
     missing = {part.service for part in parts} & {"lake", "sql"}  # what the first release takes
     needs_release = "lake" in missing
-    with working("asking what is given"):
+    with working("asking the external services"):
         if needs_release:
             check_master(settings.values)
         check_given(settings, [name for name in (*given, "lake") if name in {part.service for part in parts}])
@@ -105,7 +108,7 @@ def down() -> None:
 
 
 def logs(
-    part: Annotated[
+    name: Annotated[
         str, typer.Argument(help="A service or process: broker, lake, airflow, airflow-scheduler, ...")
     ],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what comes.")] = False,
@@ -114,12 +117,12 @@ def logs(
         typer.Option("-n", "--lines", parser=whole(), metavar="NUMBER", help="How many lines of the past."),
     ] = 50,
 ) -> None:
-    """Show the log of a part."""
-    files = control.log_files(load_settings(), part)
+    """Show the log of a service, or of one of its processes."""
+    files = control.log_files(load_settings(), name)
     shown_to = {file: file.stat().st_size if file.exists() else 0 for file in files}
     written = [file for file in files if shown_to[file]]
     if not written:
-        tell(f"{part} has not written anything yet")
+        tell(f"{name} has not written anything yet")
     for file in written:
         if len(files) > 1:
             tell(f"==> {file.stem} <==")
@@ -129,15 +132,15 @@ def logs(
         _follow(shown_to)
 
 
-def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def reset(yes: YES = False) -> None:
     """End the services and remove the lake, the topics and everything else in $TWINLAKE_HOME."""
     settings = load_settings()
     if not settings.home.exists():
-        tell("there is no state to remove")
+        tell("there is no data directory to remove")
         return
     if not is_home(folders_of(settings)):
         raise UsageError(
-            f"{settings.home} is not a state of Twinlake's", "it was never started there",
+            f"{settings.home} is not a data directory of Twinlake's", "it was never started there",
             "name the right folder with --home",
         )  # fmt: skip
     is_elsewhere = settings.lake != settings.home / "lake"
@@ -146,7 +149,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
         typer.confirm(f"Remove all records, tables and releases in {settings.home}?", abort=True)
     down()
     remove_state(folders_of(settings))
-    tell(f"removed the state in {settings.home}")
+    tell(f"removed the data directory {settings.home}")
     if is_elsewhere:
         tell(f"the lake in {settings.lake} is left as it is: others may read it; delete it before the next "
              "`twinlake up`, or topics that are recreated stop until `twinlake topic accept`")  # fmt: skip
@@ -154,11 +157,6 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
 
 def _lake_answers(settings: Settings) -> bool:
     return any(part["part"] == "lake" and part["answers"] for part in control.describe(settings))
-
-
-def names_in(text: str) -> list[str]:
-    """What an option has that takes names by comma."""
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _readable(text: str) -> str:

@@ -6,7 +6,6 @@ Each statement has a session of its own, so none knows of another.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +15,16 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, show_error, tell
 from twinlake.cli.query import MOST_SHOWN, AsOf, answer, sql_server
+from twinlake.cli.statements import Statements
+from twinlake.config.sections import SQL_HISTORY
 from twinlake.config.settings import Services
 
 PROMPT, MORE = "twinlake> ", "      ... "
-HISTORY, REMEMBERED = "sql_history", 1_000
-"""A file in the data directory, and how many lines it has."""
+REMEMBERED = 1_000
+"""Lines of the history, a file in the data directory."""
 LIMIT = 1_000
 _ENDS = {r"\q", "exit", "quit"}
 _WORDS = (
@@ -32,11 +33,6 @@ _WORDS = (
     "NULL", "ON", "OR", "ORDER", "OUTER", "SELECT", "SHOW", "TABLES", "THEN", "UNION", "USING", "WHEN",
     "WHERE", "WITH",
 )  # fmt: skip
-_PART = re.compile(
-    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|(?:['\"`]|/\*).*|;|.",
-    re.DOTALL,
-)
-"""A text, a comment, what of either has no end yet, the end of a statement, or one more character."""
 
 
 def register(app: typer.Typer) -> None:
@@ -68,7 +64,7 @@ def sql_command(
         for statement in statements(sys.stdin.read()):
             answer(services, statement, limit, as_of, waiting)
         return
-    with_history(load_settings().home / HISTORY, completing(services))
+    with_history(load_settings().home / SQL_HISTORY, completing(services))
     tell("statements end with ; and \\q ends")
     for statement in typed(input):
         try:
@@ -81,44 +77,26 @@ def sql_command(
 
 def typed(ask: Callable[[str], str]) -> Iterator[str]:
     """Each statement, once it is whole, until somebody ends."""
-    lines: list[str] = []
+    begun = Statements()
     while True:
         try:
-            line = ask(MORE if lines else PROMPT)
+            line = ask(MORE if begun.is_begun else PROMPT)
         except EOFError:
             tell("")
             return
         except KeyboardInterrupt:
             tell("")
-            lines = []
+            begun = Statements()
             continue
-        if not lines and line.strip().rstrip(";").lower() in _ENDS:
+        if not begun.is_begun and line.strip().rstrip(";").lower() in _ENDS:
             return
-        lines.append(line)
-        found, rest = _cut("\n".join(lines))
-        yield from found
-        lines = [rest] if rest.strip() else []
+        yield from begun.add(f"{line}\n")
 
 
 def statements(text: str) -> list[str]:
     """Those of a text, without the ; between them; the last one needs none."""
-    found, rest = _cut(text)
-    return [*found, rest.strip()] if _says_anything(rest) else found
-
-
-def _cut(text: str) -> tuple[list[str], str]:
-    """The statements that have ended, and what comes after."""
-    found, begin = list[str](), 0
-    for part in _PART.finditer(text):
-        if part[0] == ";":
-            if _says_anything(one := text[begin : part.start()]):
-                found.append(one.strip())
-            begin = part.end()
-    return found, text[begin:]
-
-
-def _says_anything(text: str) -> bool:
-    return any(part[0].strip() and not part[0].startswith(("--", "/*")) for part in _PART.finditer(text))
+    cut = Statements()
+    return [*cut.add(text), *cut.rest()]
 
 
 def completing(services: Services) -> Callable[[str, int], str | None]:
@@ -155,14 +133,30 @@ def with_history(file: Path, complete: Callable[[str, int], str | None]) -> None
     import atexit
 
     if file.parent.is_dir():
-        file.touch(mode=0o600)
-        readline.read_history_file(file)
-        readline.set_history_length(REMEMBERED)
-        atexit.register(readline.write_history_file, file)
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+            if file.stat().st_size:  # some readlines refuse an empty one
+                readline.read_history_file(file)
+        except OSError as error:  # a data directory of somebody else can be read by this prompt, too
+            _tell_forgotten(file, error)
+        else:
+            readline.set_history_length(REMEMBERED)
+            atexit.register(_save, file, readline.write_history_file)
     readline.set_completer(complete)
     readline.set_completer_delims(" \t\n,;()=<>.+-*/'\"")
     is_editline = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if is_editline else "tab: complete")
+
+
+def _save(file: Path, write: Callable[[Path], None]) -> None:
+    try:
+        write(file)
+    except OSError as error:
+        _tell_forgotten(file, error)
+
+
+def _tell_forgotten(file: Path, error: OSError) -> None:
+    tell(f"what you ask is not remembered: {file} cannot be used ({error.strerror or error})")
 
 
 def is_terminal() -> bool:

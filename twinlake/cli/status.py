@@ -12,6 +12,7 @@ from rich.console import Console
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.cli.care import backup_told, care, show_backup
 from twinlake.cli.changelog import show_changelogs
+from twinlake.cli.options import refuse_beside
 from twinlake.cli.output import (
     Words,
     error_lines,
@@ -55,14 +56,18 @@ def status(
         bool, typer.Option("--watch", "-w", help="Show it again every two seconds, until ^C.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Show every part, topic and table version, the live release and its tables' newest certificates.
+    """Show every service, topic and table version, the live release and its tables' newest certificates.
 
-    Exit code 3 when a part does not answer, 1 when a topic has an error, its configuration loses records, a
-    clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the SQL
-    server cannot follow the lake or hears nothing of the lake server, the last backup failed or the newest is
-    too old, the users file is damaged, a rotation of secrets or an upgrade was not finished, a disk is full,
-    or the supervisor has ended.
+    Exit code 3 when a service does not answer, 1 when a topic has an error, its configuration loses records,
+    a clock has jumped, a version is stalled, speed and batch of a live table differ, a changelog fails, the
+    SQL server cannot follow the lake or hears nothing of the lake server, the last backup failed or the
+    newest is too old, the users file is damaged, a rotation of secrets or an upgrade was not finished, a disk
+    is full, or the supervisor has ended.
     """
+    if disk:
+        refuse_beside("--disk", {"--watch": watch, "--short": short})
+    if as_json:
+        refuse_beside("--json", {"--short": short})
     settings = load_settings()
     _ = settings.values  # what is wrong there is reported once, not by every service that reads it
     if disk:

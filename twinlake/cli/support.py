@@ -21,7 +21,7 @@ from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.files import SECRET, raising_disk_full
 from twinlake.base.masking import MASK, Masker
 from twinlake.base.times import format_moment, utc_now
-from twinlake.cli.numbers import whole
+from twinlake.cli.options import whole
 from twinlake.cli.output import load_settings, print_json, say, tell
 from twinlake.cli.progress import working
 from twinlake.config.settings import Settings
@@ -68,7 +68,7 @@ def support_command(
     masker = Masker(secrets_of(settings))
     with working("collecting") as waiting:
         made, failed = collect(
-            settings, parts_of(settings, at, log_mb << 20, masker), masker, at, waiting.update
+            settings, parts_of(settings, log_mb << 20, masker), masker, at, waiting.update
         )
     refuse_left(made, masker)
     write(to, made, at)

@@ -40,9 +40,7 @@ _LONGEST = 2_000
 Content = Callable[[], Any]
 
 
-def parts_of(
-    settings: Settings, at: datetime, log_bytes: int, masker: Masker
-) -> Iterator[tuple[str, Content]]:
+def parts_of(settings: Settings, log_bytes: int, masker: Masker) -> Iterator[tuple[str, Content]]:
     """Each file by its name; what is in it is found out when it is asked for."""
     yield "settings.json", lambda: _settings(settings)
     yield "doctor.json", lambda: _doctor(settings)

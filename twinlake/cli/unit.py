@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from twinlake.base.errors import UsageError
+from twinlake.cli.options import names_in
 from twinlake.cli.output import load_settings, tell
-from twinlake.cli.services import names_in
 from twinlake.services.supervise import control
 
 
@@ -24,8 +24,8 @@ def unit_command(
     user: Annotated[
         str | None, typer.Option(help="the account that the services run as; your own unless given")
     ] = None,
-    only: Annotated[str, typer.Option(help="as of `twinlake up`")] = "",
-    without: Annotated[str, typer.Option(help="as of `twinlake up`")] = "",
+    only: Annotated[str | None, typer.Option(metavar="A,B", help="as of `twinlake up`")] = None,
+    without: Annotated[str | None, typer.Option(metavar="A,B", help="as of `twinlake up`")] = None,
 ) -> None:
     """Print a unit for systemd that runs `twinlake up` at boot and `twinlake down` at shutdown.
 
@@ -38,10 +38,10 @@ def unit_command(
     """
     from twinlake.services.supervise.unit import ENVIRONMENT, unit
 
+    names = {"--only": only, "--without": without}
+    chosen, left_out = (names_in(option, text) for option, text in names.items())
     settings = load_settings()
     settings.refuse_incomplete()
-    names = {"--only": only, "--without": without}
-    chosen, left_out = map(names_in, (only, without))
     control.choose(chosen, left_out, settings.values.given)
     account = user or getpass.getuser()
     _refuse_unknown(account)

@@ -10,8 +10,8 @@ import typer
 from twinlake.base.errors import UsageError
 from twinlake.base.times import format_moment, utc_now
 from twinlake.cli.jobs import AS_JSON
+from twinlake.cli.options import names_in
 from twinlake.cli.output import load_settings, print_json, refuse_unanswered, say, tell
-from twinlake.cli.services import names_in
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.upgrade import kept, state
@@ -27,15 +27,16 @@ def register(app: typer.Typer) -> None:
 
 def upgrade(
     only: Annotated[
-        str, typer.Option(help="services to start, by comma; those that run now, or all, unless given")
-    ] = "",
+        str | None,
+        typer.Option(metavar="A,B", help="services to start; those that run now, or all, unless given"),
+    ] = None,
     back: Annotated[
         bool, typer.Option("--back", help="go back to the lake and the version of before the upgrade")
     ] = False,
     done: Annotated[
         bool, typer.Option("--done", help="end it: show what is kept of before, and delete it")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="with --done: do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="with --done: do not ask")] = False,
     reason: Annotated[str | None, typer.Option(help="why, for the audit log")] = None,
     as_json: AS_JSON = False,
 ) -> None:  # fmt: skip
@@ -51,6 +52,7 @@ def upgrade(
     """
     if back and done:
         raise UsageError("--back and --done are two ways", "", "give one of them")
+    names = names_in("--only", only)
     settings = load_settings()
     folders = folders_of(settings)
     if not settings.home.is_dir():
@@ -66,8 +68,8 @@ def upgrade(
             _let_go(_made(settings, lakes, reason), found, yes, as_json)
             return
         work = _made(settings, lakes, reason)
-        ended = work.back() if back else work.forward(names_in(only))
-        _show(work, ended, back, as_json)
+        ended = work.back() if back else work.forward(names)
+        _show(work, ended, as_json)
 
 
 def _made(settings: Settings, lakes: Lakes, reason: str | None) -> Upgrade:
@@ -91,7 +93,7 @@ def _lakes(settings: Settings) -> Lakes:
     return Lakes.of(settings.lake)
 
 
-def _show(work: Upgrade, ended: State, is_back: bool, as_json: bool) -> None:
+def _show(work: Upgrade, ended: State, as_json: bool) -> None:
     if as_json:
         print_json(
             {

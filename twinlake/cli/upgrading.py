@@ -99,7 +99,7 @@ class Here:
         return by.up(self.settings, services, os.environ, self.say)
 
     def wrong(self, before: State) -> TwinlakeError | None:
-        if found := behind(before.standing, self._standing_now(before)):
+        if found := behind(before.standing, self._standing_now()):
             return DifferenceError(
                 "the lake is not as it was before the upgrade", "; ".join(found),
                 "report it, with the bundle of `twinlake support`",
@@ -139,7 +139,7 @@ class Here:
             )  # fmt: skip
         return parts
 
-    def _standing_now(self, before: State) -> dict[str, Any]:
+    def _standing_now(self) -> dict[str, Any]:
         """Once every topic that is not held back is read, or has said why not."""
 
         def begun() -> bool | None:

@@ -28,7 +28,8 @@ REMOVE = "remove"
 TAKING_AWAY = (REMOVE, "disable")
 """Changes that are made though the lake server refuses to note them: somebody has to go."""
 Name = Annotated[str, typer.Argument(help="a user")]
-Role = Annotated[str, typer.Option(help=f"one of {', '.join(users.ROLES)}")]
+_ROLES = "|".join(users.ROLES)
+Role = Annotated[str, typer.Option(metavar=_ROLES, help="what the user may do")]
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +44,7 @@ def register(app: typer.Typer) -> None:
     group.command("disable")(disable)
     group.command("enable")(enable)
     app.add_typer(group, name="users")
-    app.add_typer(group, name="user", hidden=True)
+    app.add_typer(group, name="user", hidden=True, help="The same as `twinlake users`.")
 
 
 def add(name: Name, role: Role = users.ANALYST) -> None:
@@ -82,7 +83,9 @@ def remove(name: Name) -> None:
     _tell_nobody_acts(settings)
 
 
-def role(name: Name, role: Annotated[str, typer.Argument(help=f"one of {', '.join(users.ROLES)}")]) -> None:
+def role(
+    name: Name, role: Annotated[str, typer.Argument(metavar=_ROLES, help="what the user may do")]
+) -> None:
     """Give a user another role."""
     _refuse_reader(name, "given another role")
     settings = load_settings()
@@ -170,7 +173,7 @@ def _try_conditions(settings: Settings, found: Rights) -> None:
     for table, condition in found.rows.items():
         sql = f"SELECT 1 FROM serve.{quote.name(table)} WHERE (\n{condition}\n) LIMIT 0"
         try:
-            ask(settings.services(), sql, waiting=Waiting(say=lambda text: None, check=_away))
+            ask(settings.services(), sql, waiting=Waiting(say=lambda _: None, check=_away))
         except UnreachableError:
             tell(f"the SQL server does not run: the condition of {table} was not tried")
         except UsageError as error:

@@ -304,10 +304,12 @@ class Metrics:
         return self.serve == METRICS_ON
 
 
+SQL_HISTORY = "sql_history"
+"""A file in $TWINLAKE_HOME: what was asked at the prompt of `twinlake sql`."""
 OF_HOME = (
     "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
-    "services.json", "gallery.json", "upgrade", "lake.before", "lake.before.making", "lake.after",
-    "lake.going", "lake.restoring",
+    "services.json", "gallery.json", SQL_HISTORY, "upgrade", "lake.before", "lake.before.making",
+    "lake.after", "lake.going", "lake.restoring",
 )  # fmt: skip
 """What is made in $TWINLAKE_HOME, and goes with it."""
 SECTIONS: Mapping[str, Section] = {

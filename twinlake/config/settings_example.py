@@ -1,20 +1,16 @@
 """Writes a twinlake.toml with every key, commented out, from what the sections say of each.
 
-`python -m twinlake.config.settings_example` puts it into docs/settings.md.
+`python -m twinlake.reference` puts it into docs/settings.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from twinlake.config.keys import Key, Section
-from twinlake.config.library import LIBRARY
 from twinlake.config.sections import SECTIONS
 
-DOCUMENT = LIBRARY.parent / "docs" / "settings.md"
 _BEGIN, _END = "## Every key\n\n```toml\n", "```\n"
-
 _HEAD = """\
 # Twinlake's settings. This file belongs in $TWINLAKE_HOME, and need not exist: every key has a default.
 # A variable TWINLAKE_<SECTION>_<KEY> goes before it. Passwords stand in files of their own (chmod 600) that
@@ -41,11 +37,7 @@ def _section(name: str, section: Section) -> Iterator[str]:
             yield from _section(f"{name}.{key}", one)
 
 
-def document(file: Path = DOCUMENT) -> str:
-    """The documentation with the example as it is now."""
-    head, _, rest = file.read_text().partition(_BEGIN)
+def in_page(page: str) -> str:
+    """A page of documentation with the example as it is now."""
+    head, _, rest = page.partition(_BEGIN)
     return head + _BEGIN + example() + _END + rest.partition(_END)[2]
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(document())

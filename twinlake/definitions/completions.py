@@ -12,8 +12,7 @@ from typing import Any
 from twinlake.kinds import functions
 from twinlake.kinds.all import KINDS
 from twinlake.kinds.measures.all import MEASURES
-from twinlake.kinds.measures.doc import sample
-from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.measure import Measure, sample
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Hopping, Tumbling

@@ -55,8 +55,8 @@ journal = structlog.get_logger(__name__)
 
 STARTING, VALIDATING, RUNNING, RETRYING, STOPPED = "starting", "validating", "running", "retrying", "stopped"
 IN_MEMORY_BYTES = 256 << 20
-"""Batches of about so many bytes are taken in memory by a kept plan: one pass over Kafka, where Spark makes
-two."""
+"""Batches of about so many bytes are taken in memory by a prepared plan: one pass over Kafka, where Spark
+makes two."""
 UNKNOWN_BYTES = IN_MEMORY_BYTES / 40_000
 """What a record is taken for before one was seen."""
 CYCLE_FLOOR_S = 0.25

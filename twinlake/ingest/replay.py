@@ -75,7 +75,7 @@ class TopicIngest(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """How many records were judged again, and of how many, by their new verdict, the log has copies now."""
+    """How many records were validated again, and of how many, by the new verdict, the log has copies now."""
 
     topic: str
     contract: str

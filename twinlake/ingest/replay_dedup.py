@@ -1,7 +1,7 @@
-"""Who was seen near a record in time, before it or after: decides duplicates among records judged again.
+"""Who was seen near a record in time, before it or after: decides duplicates among records validated again.
 
 What Kafka brings comes in the order of its timestamps, so that `Duplicates` looks back only, at the newest
-record of an id. A record that is judged again may be older than those that have its id by now.
+record of an id. A record that is validated again may be older than those that have its id by now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The look at a micro-batch: the first pass over it, as Arrow; by a kept plan where it fits in memory."""
+"""The look at a micro-batch: the first pass over it, as Arrow; by a prepared plan where it fits in memory."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ TOPIC_RECORDS = Metric(
 )  # fmt: skip
 TOPIC_LATE = Metric(
     name="twinlake_topic_late_records", unit=RECORDS, labels=("topic",),
-    meaning="Valid records of the log that came after the contract's `late_after`.",
+    meaning="Valid records of the log that came after the contract's `lateAfter`.",
 )  # fmt: skip
 TOPIC_UNREADABLE = Metric(
     name="twinlake_topic_unreadable_records", unit=RECORDS, labels=("topic",),

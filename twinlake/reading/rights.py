@@ -1,4 +1,4 @@
-"""Rights in force: the SQL server's JVM knows what each user may read, as soon as the users' file says so."""
+"""Active rights: the SQL server's JVM knows what each user may read, as soon as the users' file says so."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RightsInForce:
         self._thread.join()
 
     def look(self) -> None:
-        """What the file says now is in force when this returns."""
+        """What the file says now is active when this returns."""
         with self._looking:
             self._look_at_users()
 

@@ -135,7 +135,7 @@ def of_nothing(name: str, chosen: Chosen) -> Made:
             "A topic in JSON to begin with. Write the fields of its records below `properties`, like",
             "  - name: amount",
             "    logicalType: number           # or string, integer, boolean, date, timestamp, object, array",
-            "    physicalType: decimal(12,2)   # of number; or double, string, bigint, ... (docs/tables.md)",
+            "    physicalType: decimal(12,2)   # of number; or double, bigint, ... (docs/contracts.md)",
             *_SAID_OF_COLUMNS,
         ),
     )  # fmt: skip

@@ -43,7 +43,7 @@ def _follow(jvm: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> Non
     journal.critical(
         "the JVM has ended, and this process with it",
         why=f"killed by signal {-code}" if code < 0 else f"exit code {code}",
-        remedy="the supervisor starts it again; signal 9 may be the kernel's for want of memory, see `dmesg`",
+        remedy="the supervisor starts it again; signal 9 may be the kernel's, out of memory: see `dmesg`",
         exit_code=EXIT_CODE,
     )
     guard.kill()  # the pid that it knows may be another process's from now on

@@ -1,4 +1,4 @@
-"""Kept plans: to plan a small batch costs Spark more than to compute it, so a plan is made once for all.
+"""Prepared plans: to plan a small batch costs Spark more than to compute it, so a plan is made once for all.
 
 The rows come from a slot (`java/twinlake/lake/Slots`) and go to a file, both as Arrow, never through py4j.
 Nothing that changes from batch to batch may stand in such a plan.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MOST_BYTES = 1 << 30
-"""A kept plan computes no more; as much as Spark's driver takes of other plans."""
+"""A prepared plan computes no more; as much as Spark's driver takes of other plans."""
 SMALL_BYTES = 4 << 20
 """A larger result of `small` is left to Spark's tasks."""
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
@@ -36,7 +36,7 @@ class TooLargeError(Exception):
 
 
 class ArrowFile:
-    """Rows in a file that goes when nobody has this object any more; for kept plans of `spark`'s JVM."""
+    """Rows in a file that goes when nobody has this object any more; for prepared plans of `spark`'s JVM."""
 
     def __init__(self, spark: SparkSession, rows: pa.Table) -> None:
         self.path = _scratch(spark)

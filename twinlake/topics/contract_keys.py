@@ -42,7 +42,7 @@ KEYS: dict[str, Key] = {
     "status": _of(BOTH, "For people. Twinlake does nothing with it."),
     "description": _of(BOTH, "What the contract is about."),
     "description.purpose": _of(
-        BOTH, "What the topic or table is for. [Readers see it](reading.md) in SQL and the console."
+        BOTH, "What the topic or table is for. [Readers see it](bi-tools.md) in SQL and the console."
     ),
     "customProperties": _of(TOPICS, "[Properties of a topic](#properties-of-a-topic).", needed=TOPICS),
     "customProperties[].property": _of(TOPICS, "Which of them."),
@@ -108,12 +108,12 @@ KEYS: dict[str, Key] = {
     "team": _of(BOTH, "Who owns the topic or table."),
     "team.name": _of(BOTH, "What they are called."),
     "team.members": _of(BOTH, "Who is in the team."),
-    "team.members[].username": _of(BOTH, "A mail address here gets the [alarms](operations.md#alarms)."),
+    "team.members[].username": _of(BOTH, "A mail address here gets the [alarms](alarms.md)."),
     "team.members[].dateOut": _of(BOTH, "Who has left gets none."),
     "team[].username": _of(BOTH, "The same, in a team that is a list of members: the older form."),
     "team[].dateOut": _of(BOTH, "The same."),
     "support": _of(BOTH, "Where help is found."),
-    "support[].url": _of(BOTH, "`mailto:` and an address, which gets the [alarms](operations.md#alarms)."),
+    "support[].url": _of(BOTH, "`mailto:` and an address, which gets the [alarms](alarms.md)."),
 }
 """By path, in which `[]` is any item of a list."""
 

@@ -71,9 +71,9 @@ REASONS: dict[str, str] = {
     AHEAD_OF_KAFKA: "the event time is later than the Kafka timestamp by more than the contract tolerates",
     UNAVAILABLE_VALUE: "the database did not log a large value that the change left alone: set REPLICA "
     "IDENTITY FULL for the table, or let the connector look it up (ReselectColumnsPostProcessor)",
-    DISCARDED: "the event time is older than the Kafka timestamp by more than discard_after",
+    DISCARDED: "the event time is older than the Kafka timestamp by more than `discardAfter`",
     ALREADY_SEEN: "the id (of change data: the same change) was on a valid record earlier in the log, within "
-    "the deduplication window",
+    "`uniqueWithin`",
 }
 UNDECODABLE = (
     NULL_VALUE, BAD_HEADER, UNKNOWN_SCHEMA, MALFORMED_BODY, INVALID_UTF8, DECIMAL_OUT_OF_RANGE,

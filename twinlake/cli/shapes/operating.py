@@ -93,7 +93,7 @@ ALARMS = Value(
         unsent     object of integer  by receiver, messages that it has not accepted yet
         lost       object of integer  by receiver, messages that were left out because too many waited
     """, alarms=(*of(Alarm, """
-        kind      its kind; see [alarms](operations.md#alarms)
+        kind      its kind; see [alarms](alarms.md)
         title     what it is about, in a word or two
         what      what is not well
         why       the cause; empty where there is none to say

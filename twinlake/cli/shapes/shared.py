@@ -21,7 +21,7 @@ ERROR = Value(
     about="What somebody can do something about. Some have more keys, such as `file`, `line` or `table`: "
     "what a program may want to know beside the words.",
     keys=keys("""
-        error?  string  the class of the error, as the runbook names it
+        error?  string  the [class of the error](#classes-of-errors)
         what    string  what happened
         why     string  the cause; empty where there is none to say
         remedy  string  what to do; empty where there is nothing to do

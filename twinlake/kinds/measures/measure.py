@@ -7,10 +7,13 @@ A state must be a function of the *set* of inputs, so that any cut of history gi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from twinlake.base import quote
+
+MEASURED = ("of", "by")
+"""Fields of a measure that name a column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +146,10 @@ def plain(column: str, type_: str) -> str:
     """SQL of a column as states keep it: 0.0 for -0.0, which is equal and would follow the arrival."""
     name = quote.name(column)
     return f"({name} + CAST(0 AS {type_}))" if type_ in FLOATS else name
+
+
+def sample(kind: type[Measure]) -> Measure:
+    """One of the kind, each column that it may have called like its field; of a number that it needs, 1."""
+    needed = (field for field in fields(kind) if field.name in MEASURED or field.default is MISSING)
+    values: dict[str, Any] = {field.name: 1 if field.type == "int" else field.name for field in needed}
+    return kind(**values)

@@ -313,7 +313,7 @@ class Log:
 
     def late_sql(self, relation: str) -> str:
         """SELECT text of records that came late: the columns of `rows`, and whether they were too late and
-        were not judged again since (`_discarded`). `relation` is the log's.
+        were not validated again since (`_discarded`). `relation` is the log's.
         """
         return f"""SELECT {", ".join(self.columns())}, verdict = '{TOO_LATE}' AS `{DISCARDED}`
 FROM {latest_sql(relation)}

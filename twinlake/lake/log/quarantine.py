@@ -50,7 +50,7 @@ WHERE r.replay AND NOT l.replay AND l.verdict <> '{VALID}'"""
 
 
 def latest_sql(relation: str) -> str:
-    """What follows FROM: the log's records as `l`, those left out that were judged again since."""
+    """What follows FROM: the log's records as `l`, those left out that were validated again since."""
     return f"""{relation} l
 LEFT ANTI JOIN (SELECT epoch, partition, offset, batch FROM {relation} WHERE replay) r
   ON {_SAME.format("l", "r")} AND l.batch < r.batch"""
@@ -71,7 +71,7 @@ def refuse_unknown(reasons: Iterable[str], replays: bool = False) -> None:
             raise UsageError(f"there is no reason {reason!r}", "", f"known: {known}, or one with :field")
         if replays and code == ALREADY_SEEN:
             raise UsageError(
-                "duplicates are not judged again", "their event is in the tables already",
+                "duplicates are not validated again", "their event is in the tables already",
                 f"leave out {ALREADY_SEEN}",
             )  # fmt: skip
 

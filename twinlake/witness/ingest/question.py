@@ -31,7 +31,7 @@ class TopicQuestion:
 
     topic: str
     eras: tuple[Era, ...]
-    """In order. Batches before the first are not asked about: nobody knows what was in force."""
+    """In order. Batches before the first are not asked about: nobody knows what was active."""
     schemas: Mapping[str, Mapping[str, Any]]
     """By id, as text, what the registry has."""
     files: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""docs/contracts.md from the code: `python -m twinlake.topics.contract_doc > docs/contracts.md`."""
+"""docs/contracts.md from the code."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from twinlake.topics.topic_properties import CHOICES, MEANINGS, TOPIC_PROPERTIES
 
 HEAD = """# Keys of contracts
 
-Made from the code by `python -m twinlake.topics.contract_doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 A contract is `contracts/<name>.yaml` of a topic or of a table, in the words of the
 [Open Data Contract Standard](https://bitol-io.github.io/open-data-contract-standard/), version 3. A key that
 is not on this page is refused. `twinlake new topic` and `twinlake new table` write a first one; an
 [editor](editors.md) completes keys by the same [schema](editor/contract.schema.json). How a contract is
-changed is in [topics and schemas](schemas.md), what a table's may leave out in [add a table](tables.md).
+changed is in [topics and schemas](schemas.md), what a table's may leave out in [add a table](tables.md), what
+becomes of a record that breaks a rule in [verdicts and reasons](unit-tests.md#verdicts-and-reasons).
 
 A contract with `customProperties` is a topic's. A table's has none, and may leave out every other key:
 what it does not say is the definition's.
@@ -151,7 +152,3 @@ def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
 
 def _sentence(said: str) -> str:
     return f"{said[0].upper()}{said[1:]}."
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,4 +1,4 @@
-"""docs/metrics.md from the catalogue: `python -m twinlake.metrics.doc > docs/metrics.md`."""
+"""docs/metrics.md from the catalogue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twinlake.metrics.catalogue import BOTH, CONSOLE, EVERY, LAKE, METRICS, SQL,
 
 HEAD = """# Metrics
 
-Made from the code by `python -m twinlake.metrics.doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 Lake server, SQL server and console each serve `/metrics` in Prometheus' form, at an address of its own:
 `lake_metrics_url`, `sql_metrics_url` and `console_metrics_url` of `services.json`. All ask for `metrics_user`
@@ -48,7 +48,7 @@ a certificate or a witness is there from the first one on.
 
 [`infra/prometheus/twinlake.rules.yml`](../infra/prometheus/twinlake.rules.yml) has alert rules over them,
 [`infra/grafana/twinlake.json`](../infra/grafana/twinlake.json) a dashboard to import. The service
-[`alarms`](operations.md#alarms) needs neither.
+[`alarms`](alarms.md) needs neither.
 
 Not in it: values of records, statements, paths, users, secrets; anything by partition; what Kafka, the
 registry and Airflow measure themselves; executors on a cluster. Of a process that does not answer,
@@ -76,7 +76,3 @@ def text() -> str:
     for title, processes in PLACES:
         lines += [f"## {title}", *rows(one for one in METRICS if one.of == processes), ""]
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,4 +1,4 @@
-"""docs/definitions.md from the code: `python -m twinlake.scaffold.definitions_doc > docs/definitions.md`."""
+"""docs/definitions.md from the code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from twinlake.topics.topic import Topic, json_topic
 
 HEAD = """# Arguments of definitions
 
-Made from the code by `python -m twinlake.scaffold.definitions_doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 Every kind of table, with each argument of its definition. What a kind is for is in [kinds](kinds.md), also
 how its [steps](kinds.md#steps) follow each other and which clock [`final`](kinds.md#time) goes by; what can
@@ -149,7 +149,3 @@ def _signature() -> str:
 
 def _paragraphs(said: str) -> Sequence[str]:
     return [" ".join(one.split()) + "\n" for one in said.split("\n\n")]
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,10 +1,13 @@
-"""docs/json.md from the code: `python -m twinlake.cli.json_doc > docs/json.md`."""
+"""docs/json.md from the code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from inspect import getdoc
 
+from twinlake.base.errors import TwinlakeError
+from twinlake.cli.app import GROUPS
 from twinlake.cli.shapes import operating as of_operating
 from twinlake.cli.shapes import reading as of_reading
 from twinlake.cli.shapes import results as of_results
@@ -14,12 +17,12 @@ from twinlake.cli.shapes.value import Keys, Value, alternatives
 
 HEAD = """# What --json prints
 
-Made from the code by `python -m twinlake.cli.json_doc`; a test compares, and others hold what is written here
+Made from the code by `python -m twinlake.reference`; a test compares, and others hold what is written here
 to what the commands print.
 
 - A command with `--json` prints one JSON value on stdout, and words about the work on stderr.
-- An error is `{"error", "what", "why", "remedy"}`: the class, what happened, the cause, and what to do. The
-  exit code is that of [the command](commands.md).
+- An error is `{"error", "what", "why", "remedy"}`: the class, what happened, the cause, and what to do; of
+  what was typed wrongly, too. The exit code is that of [the command](commands.md).
 - Times are RFC 3339 in UTC, like `2026-01-31T12:00:00Z`, and durations seconds. Sizes are bytes.
 - Values of rows: decimals are strings, so that no digit is lost; so are NaN and infinities; dates are
   `2026-01-31`, bytes hex digits.
@@ -31,30 +34,21 @@ In the tables `a.b` is the key `b` of the object `a`; where `a` is a list of obj
 where it is an object of objects, of each of those. An object whose keys are not listed has keys that depend
 on the data: topics, columns, parameters.
 """
-GROUPS: dict[str, tuple[Value, ...]] = {
-    "How it is": (
-        of_status.STATUS, of_operating.DISK, of_status.DOCTOR, of_operating.JOBS, of_operating.FOLLOW,
-        of_operating.CANCEL, of_operating.ALARMS, of_operating.AUDIT,
-    ),
-    "Read tables": (
-        of_reading.TABLES, of_reading.DESCRIBE, of_reading.QUERY, of_reading.GET, of_reading.EXPLAIN,
-        of_reading.QUARANTINE, of_reading.QUERIES, of_reading.QUERIES_CANCEL, of_results.CHANGELOG,
-        of_results.PUBLISH,
-    ),
-    "Write a project": (of_status.CHECK, of_operating.PRODUCE, of_operating.GALLERY),
-    "Change what readers see": (
-        of_results.PLAN, of_results.BUILD, of_results.DIFF, of_results.GATE_ASKED, of_results.PROMOTE,
-        of_results.REJECT, of_results.ROLLBACK, of_operating.RELEASES, of_results.RETIRE, of_results.RELOAD,
-        of_results.ACCEPT,
-    ),
-    "Prove and repair": (of_results.VERIFY, of_results.REBUILD, of_results.REPLAY),
-    "Operate": (
-        of_results.PAUSE, of_results.RESUME, of_results.EXPIRE, of_results.MAINTAIN, of_operating.USERS,
-        of_operating.ROTATE, of_operating.BACKUP_TAKE, of_operating.BACKUP_LIST, of_operating.BACKUP_VERIFY,
-        of_operating.RESTORE, of_operating.SUPPORT, of_operating.UPGRADE, of_operating.UPGRADE_DONE,
-    ),
-}  # fmt: skip
-COMMANDS: dict[str, Value] = {one.name: one for group in GROUPS.values() for one in group}
+COMMANDS: dict[str, Value] = {one.name: one for one in (
+    of_status.STATUS, of_operating.DISK, of_status.DOCTOR, of_status.CHECK, of_operating.PRODUCE,
+    of_operating.GALLERY,
+    of_results.PLAN, of_results.BUILD, of_results.DIFF, of_results.GATE_ASKED, of_results.PROMOTE,
+    of_results.REJECT, of_results.ROLLBACK, of_operating.RELEASES, of_results.RETIRE, of_results.RELOAD,
+    of_results.ACCEPT,
+    of_reading.TABLES, of_reading.DESCRIBE, of_reading.QUERY, of_reading.GET, of_reading.EXPLAIN,
+    of_results.CHANGELOG, of_results.PUBLISH,
+    of_results.VERIFY, of_results.REBUILD, of_reading.QUARANTINE, of_results.REPLAY,
+    of_operating.JOBS, of_operating.FOLLOW, of_operating.CANCEL, of_reading.QUERIES,
+    of_reading.QUERIES_CANCEL, of_results.PAUSE, of_results.RESUME, of_operating.ALARMS, of_operating.AUDIT,
+    of_operating.USERS, of_operating.ROTATE, of_operating.BACKUP_TAKE, of_operating.BACKUP_LIST,
+    of_operating.BACKUP_VERIFY, of_operating.RESTORE, of_results.EXPIRE, of_results.MAINTAIN,
+    of_operating.SUPPORT, of_operating.UPGRADE, of_operating.UPGRADE_DONE,
+)}  # fmt: skip
 """By command, without `twinlake`, what it prints; by command and option, where an option changes that."""
 
 
@@ -63,12 +57,26 @@ def text() -> str:
     parts = [HEAD]
     for title, commands in GROUPS.items():
         parts.append(f"## {title}\n")
-        for one in commands:
-            parts += _section(f"twinlake {one.name}", one)
+        for command in commands:
+            for one in COMMANDS.values():
+                if one.name.split()[0] == command:
+                    parts += _section(f"twinlake {one.name}", one)
     parts.append("## Shapes that several have\n")
     for one in SHARED.values():
         parts += _section(one.name, one)
+    parts += ["## Classes of errors\n", *_errors(TwinlakeError)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _errors(base: type[TwinlakeError]) -> Iterator[str]:
+    """A row for each that a command ends with, more special ones below what they are cases of."""
+    if base is TwinlakeError:
+        yield "| class | exit code | is |"
+        yield "|---|---|---|"
+    yield f"| `{base.__name__}` | {base.exit_code} | {getdoc(base)} |"
+    for one in base.__subclasses__():
+        if one.__module__ == TwinlakeError.__module__:
+            yield from _errors(one)
 
 
 def _section(title: str, one: Value) -> Iterator[str]:
@@ -104,7 +112,3 @@ def _link(type_: str) -> str:
     if name in SHARED:
         name = f"[{name}](#{name.replace(' ', '-')})"
     return " of ".join([*of_what, name])
-
-
-if __name__ == "__main__":
-    print(text(), end="")

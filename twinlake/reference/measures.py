@@ -1,23 +1,21 @@
-"""docs/measures.md from the code: `python -m twinlake.kinds.measures.doc > docs/measures.md`."""
+"""docs/measures.md from the code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from typing import Any
 
 from twinlake.kinds.measures.all import MEASURES
-from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.measure import MEASURED, Measure, sample
 
 HEAD = """# Measures
 
-Made from the code by `python -m twinlake.kinds.measures.doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 A measure is what an `Aggregate` (and every kind that aggregates) shows per key and window. It keeps a state
 that is a function of the *set* of its rows: any cut of history, in any order, merged in any way, gives the
 same one. `of` and `by` are columns of the table's row-local steps.
 """
-_COLUMNS = ("of", "by")
 COLUMNS = {
     "shows": "what a reader sees",
     "state columns": "of a measure that is called `m`",
@@ -65,13 +63,6 @@ class LogSum(Measure):
 '''
 
 
-def sample(kind: type[Measure]) -> Measure:
-    """One of the kind, each column that it may have called like its field; of a number that it needs, 1."""
-    needed = (field for field in fields(kind) if field.name in _COLUMNS or field.default is MISSING)
-    values: dict[str, Any] = {field.name: 1 if field.type == "int" else field.name for field in needed}
-    return kind(**values)
-
-
 def table() -> Iterator[str]:
     titles = ("measure", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
               "empty group", "overflow")  # fmt: skip
@@ -104,11 +95,7 @@ def _states(kind: type[Measure]) -> str:
     """Those of exact numbers and those of doubles, where the columns differ."""
     names: dict[str, None] = {}
     for type_ in ("bigint", "double"):
-        parts = sample(kind).parts("m", dict.fromkeys(_COLUMNS, type_))
+        parts = sample(kind).parts("m", dict.fromkeys(MEASURED, type_))
         names |= dict.fromkeys(part.name for part in parts)
     quoted = [f"`{name}`" for name in names]
     return ", ".join(["a row per item", *quoted] if sample(kind).item is not None else quoted)
-
-
-if __name__ == "__main__":
-    print(text(), end="")

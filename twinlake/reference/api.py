@@ -1,4 +1,4 @@
-"""docs/api.md from the code: `python -m twinlake.server.api_doc > docs/api.md`."""
+"""docs/api.md from the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twinlake.server.job_kind import JobKind
 
 HEAD = f"""# The lake server's API
 
-Made from the code by `python -m twinlake.server.api_doc`; a test compares.
+Made from the code by `python -m twinlake.reference`; a test compares.
 
 Loopback only, at `api_url` of `services.json`, with `Authorization: Bearer <api_token>` for all but
 `/health`. Bodies are JSON of at most {LARGEST_BODY >> 20} MiB, waits at most {LONGEST_WAIT_S:g} s. Errors are
@@ -73,7 +73,3 @@ def text() -> str:
 
 def _first_line(what: Any) -> str:
     return (getdoc(what) or "").splitlines()[0]
-
-
-if __name__ == "__main__":
-    print(text(), end="")

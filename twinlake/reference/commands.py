@@ -1,4 +1,4 @@
-"""docs/commands.md from the command line itself: `python -m twinlake.cli.commands_doc > docs/commands.md`."""
+"""docs/commands.md from the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinlake.cli.app import GROUPS, build_app
 
 HEAD = """# Commands
 
-Made from the code by `python -m twinlake.cli.commands_doc`; a test compares. `twinlake COMMAND --help` says
+Made from the code by `python -m twinlake.reference`; a test compares. `twinlake COMMAND --help` says
 the same, and `twinlake --install-completion` has bash, zsh and fish complete it.
 
 Before a command stand `--home DIR` (the data directory; else `$TWINLAKE_HOME`, or `.twinlake` in the project)
@@ -26,7 +26,8 @@ value on stdout, an error too: `{"error", "what", "why", "remedy"}`. [What --jso
 | 0 | done, and all is as it should be |
 | 1 | done, and something differs, fails a check, or needs somebody; or it failed |
 | 2 | used wrongly: a name, a value or a file that cannot be; nothing was changed |
-| 3 | a service is away, or does not answer |
+| 3 | a service is away, or does not answer; of `twinlake dev --once`: only Spark can say |
+| 5 | of `twinlake test`: there was nothing to run |
 | 130 | ended by ^C |
 | 141 | nobody reads stdout any more |
 """
@@ -45,17 +46,27 @@ def text() -> str:
 
 
 def _of(name: str, command: Any) -> Iterator[str]:
-    if commands := getattr(command, "commands", None):
-        for below, one in commands.items():
-            yield from _of(f"{name} {below}", one)
-        return
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option"]
-    usage = " ".join([name, *map(_argument, arguments), *(["[OPTIONS]"] if options else [])])
+    commands = getattr(command, "commands", {})
+    # what a group does by itself: a command of it, or what its own function does
+    alone = commands.get(getattr(command, "alone", None), command)
+    arguments = [one for one in alone.params if one.param_type_name == "argument"]
+    options = [one for one in alone.params if one.param_type_name == "option"]
+    needed = ["COMMAND"] if commands and alone is command and not command.invoke_without_command else []
+    words = [name, *needed, *map(_argument, arguments), *(["[OPTIONS]"] if needed or options else [])]
     yield f"### {name}\n"
-    yield f"`{usage}`\n"
+    if not command.hidden:
+        yield f"`{' '.join(words)}`\n"
     yield _lines(command.help)
     yield ""
+    if command.hidden:  # another name of a group
+        return
+    if alone is command:
+        yield from _table(arguments, options)
+    for below, one in commands.items():
+        yield from _of(f"{name} {below}", one)
+
+
+def _table(arguments: list[Any], options: list[Any]) -> Iterator[str]:
     if arguments or options:
         yield "| | |"
         yield "|---|---|"
@@ -88,7 +99,3 @@ def _cell(words: str | None) -> str:
 
 def _lines(words: str | None) -> str:
     return cleandoc(words or "").replace("\f", "").strip()
-
-
-if __name__ == "__main__":
-    print(text(), end="")

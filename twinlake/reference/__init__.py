@@ -1,0 +1,1 @@
+"""The reference pages of docs/ that are made from the code."""
