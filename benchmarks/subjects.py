@@ -22,6 +22,7 @@ from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
+from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Hopping, Tumbling
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ STORED: tuple[StoredKind, ...] = (
     _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
     Latest(
         name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
+        values=("item", "amount"),
+    ),
+    TopRows(
+        name="top_rows", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",), rows=10,
         values=("item", "amount"),
     ),
     Sessions(

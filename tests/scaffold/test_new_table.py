@@ -28,7 +28,8 @@ from twinlake.topics.topic import load_topic, topic_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LISTED = ("aggregate", "events", "latest", "sessions", "interval_join", "as_of_join", "rolling", "derived")
+LISTED = ("aggregate", "events", "latest", "top_rows", "sessions", "interval_join", "as_of_join", "rolling",
+          "derived")  # fmt: skip
 JOINS = ("interval_join", "as_of_join")
 TOPICS = {
     "usual": {"event_id": "string", "user_id": "bigint", "page": "string", "price": "decimal(12,2)",

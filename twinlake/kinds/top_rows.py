@@ -89,7 +89,7 @@ class TopRows(Definition):
 
     @property
     def implied(self) -> tuple[str, ...]:
-        return (PLACE,)
+        return ()
 
     @property
     def timeless(self) -> tuple[str, ...]:

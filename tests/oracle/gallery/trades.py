@@ -18,6 +18,7 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
         "prices_per_day": days,
         "top_symbols": top_symbols(days),
         "trades_in_5_seconds": trades_in_5_seconds(trades),
+        "last_trades": last_trades(trades),
     }
 
 
@@ -62,6 +63,18 @@ def trades_in_5_seconds(trades: list[Record]) -> Rows:
         }
         for start, group in windows.items()
     }
+
+
+def last_trades(trades: list[Record]) -> Rows:
+    groups = defaultdict(list)
+    for trade in trades:
+        groups[trade["symbol"]].append(trade)
+    shown: Rows = {}
+    for symbol, group in groups.items():
+        group.sort(key=lambda trade: (trade["traded_at"], trade["partition"], trade["offset"]), reverse=True)
+        for place, trade in enumerate(group[:5], start=1):
+            shown[symbol, place] = {name: trade[name] for name in ("traded_at", "price", "quantity")}
+    return shown
 
 
 def _rounded(price: Decimal) -> Decimal:
