@@ -223,6 +223,7 @@ def again(url: str, asked: Mapping[str, Any], send: Callable[[], T], waiting: Wa
                 ) from error
             waiting.say(f"the SQL server ended while it ran the statement ({error}); it is sent once more")
             said.clear()
+            time.sleep(AGAIN_S)  # one that is killed takes connections for a moment still, and resets them
 
 
 def _sent(

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from twinlake.base import http_errors
 from twinlake.base.address import LOOPBACK_NAMES, name_of
-from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError
+from twinlake.base.errors import BusyError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.http_errors import LimitedBody, error_response
 from twinlake.base.long_answer import LongAnswer
 from twinlake.base.strict import Strict
@@ -140,8 +140,9 @@ def _hidden(what: str, views: str) -> UsageError:
 
 
 def _starting(why: str) -> JSONResponse:
-    """Our clients ask again."""
-    return JSONResponse(StartingError(why).to_json(), 503, {"Retry-After": "1"})
+    """Our clients ask again; other programs know the class that it is one of."""
+    error = {**StartingError(why).to_json(), "error": BusyError.__name__}
+    return JSONResponse(error, 503, {"Retry-After": "1"})
 
 
 def build_app(
