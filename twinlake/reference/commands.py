@@ -11,6 +11,7 @@ from typing import Any
 import typer.main
 
 from twinlake.cli.app import GROUPS, build_app
+from twinlake.reference import row
 
 HEAD = """# Commands
 
@@ -71,9 +72,9 @@ def _table(arguments: list[Any], options: list[Any]) -> Iterator[str]:
         yield "| | |"
         yield "|---|---|"
         for one in arguments:
-            yield f"| `{_cell(_argument(one))}` | {_cell(one.help)} |"
+            yield row(f"`{_line(_argument(one))}`", _line(one.help))
         for one in options:
-            yield f"| `{_cell(_option(one))}` | {_cell(one.help)}{_default(one)} |"
+            yield row(f"`{_line(_option(one))}`", _line(one.help) + _default(one))
         yield ""
 
 
@@ -93,8 +94,8 @@ def _default(one: Any) -> str:
     return f" ({one.default} unless given)" if one.default not in (None, False, "", []) else ""
 
 
-def _cell(words: str | None) -> str:
-    return re.sub(r"\s+", " ", words or "").replace("|", "\\|").strip()
+def _line(words: str | None) -> str:
+    return re.sub(r"\s+", " ", words or "").strip()
 
 
 def _lines(words: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from twinlake.reference import row
 from twinlake.topics.contract_column import INSIDE, LOGICAL, NESTED
 from twinlake.topics.contract_file import OPTIONS, UNENFORCED
 from twinlake.topics.contract_keys import COLUMN, KEYS, PROMISES, UNSAID
@@ -85,7 +86,7 @@ def _read(tree: Node) -> Iterator[str]:
     """The keys that mean something to Twinlake. KeyError for one that no contract may have."""
     for path, key in KEYS.items():
         node = tree.at(path)
-        yield _row(
+        yield row(
             f"`{path}`", key.of, key.needed or node.needed, key.type or node.described, key.meaning
         )  # fmt: skip
 
@@ -94,12 +95,12 @@ def _properties() -> Iterator[str]:
     for name in TOPIC_PROPERTIES:
         choices = " or ".join(f"`{one}`" for one in CHOICES.get(name, ()))
         value = choices or _VALUES.get(name, "duration")
-        yield _row(f"`{name}`", value, WITHOUT[name], _sentence(MEANINGS[name]))
+        yield row(f"`{name}`", value, WITHOUT[name], _sentence(MEANINGS[name]))
 
 
 def _promises() -> Iterator[str]:
     for name, key in PROMISES.items():
-        yield _row(f"`{name}`", key.of, key.meaning)
+        yield row(f"`{name}`", key.of, key.meaning)
 
 
 def _types() -> Iterator[str]:
@@ -111,9 +112,9 @@ def _types() -> Iterator[str]:
         rules = [f"`{one}`" for one in sorted(OPTIONS.get(logical, ()))]
         enum = ["`enum`"] if logical == "string" else []
         beside = "; none of these for `binary`" if "`binary`" in types else ""
-        yield _row(f"`{logical}`", ", ".join(types), (", ".join([*rules, *enum]) or "-") + beside)
+        yield row(f"`{logical}`", ", ".join(types), (", ".join([*rules, *enum]) or "-") + beside)
     for logical, (type_, inside) in NESTED.items():
-        yield _row(f"`{logical}`", f"`{type_}`, with `{inside}`", "-")
+        yield row(f"`{logical}`", f"`{type_}`, with `{inside}`", "-")
 
 
 def _refused() -> Iterator[str]:
@@ -133,16 +134,12 @@ def _rest(path: str, node: Node) -> Iterator[str]:
     for name, one in keys.items():
         mark = "\\*" if one.is_needed else ""
         meaning = one.meaning or UNSAID[_joined(path, name)]
-        yield _row(f"`{name}`{mark}", one.described, meaning)
+        yield row(f"`{name}`{mark}", one.described, meaning)
     yield ""
 
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _listed(names: Sequence[str] | Mapping[str, object]) -> str:

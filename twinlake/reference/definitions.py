@@ -16,6 +16,7 @@ from twinlake.kinds.arguments import arguments, parts
 from twinlake.kinds.latest import mirror
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.starting import sources_needed
+from twinlake.reference import row
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
 from twinlake.scaffold.new_table import of_sources
 from twinlake.topics.contract import JSON, Column
@@ -83,8 +84,7 @@ def table(cls: type[Any]) -> Iterator[str]:
         if not one.meaning:
             raise ValueError(f"{cls.__name__}.{one.name} has no text below it: say what it means")
         default = "required" if one.default is None else f"`{one.default}`"
-        cells = (f"`{one.name}`", _linked(one.type), default, one.meaning)
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield row(f"`{one.name}`", _linked(one.type), default, one.meaning)
 
 
 def text() -> str:

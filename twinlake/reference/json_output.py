@@ -14,6 +14,7 @@ from twinlake.cli.shapes import results as of_results
 from twinlake.cli.shapes import status as of_status
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Keys, Value, alternatives
+from twinlake.reference import row
 
 HEAD = """# What --json prints
 
@@ -92,8 +93,7 @@ def _section(title: str, one: Value) -> Iterator[str]:
 def _rows(keys: Keys, above: str = "") -> Iterator[str]:
     for one in keys:
         missing = "; may be missing" if one.is_optional else ""
-        about = one.about.replace("|", "\\|")
-        yield f"| `{above}{one.name}` | {_linked(one.type)} | {about}{missing} |"
+        yield row(f"`{above}{one.name}`", _linked(one.type), one.about + missing)
         yield from _rows(one.keys, f"{above}{one.name}.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.measure import MEASURED, Measure, sample
+from twinlake.reference import row
 
 HEAD = """# Measures
 
@@ -66,16 +67,17 @@ class LogSum(Measure):
 def table() -> Iterator[str]:
     titles = ("measure", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
               "empty group", "overflow")  # fmt: skip
-    yield f"| {' | '.join(titles)} |"
+    yield row(*titles)
     yield "|---" * len(titles) + "|"
     for kind in MEASURES.values():
         semantics = kind.semantics
         if semantics is None:
             raise ValueError(f"measure {kind.kind} has no `semantics`: say what it promises, see Semantics")
         shows = " ".join((kind.__doc__ or "").split())
-        cells = (_signature(kind), shows, _states(kind), semantics.equality, semantics.ties, semantics.null,
-                 semantics.nan, semantics.empty, semantics.overflow)  # fmt: skip
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        yield row(
+            _signature(kind), shows, _states(kind), semantics.equality, semantics.ties, semantics.null,
+            semantics.nan, semantics.empty, semantics.overflow,
+        )  # fmt: skip
 
 
 def text() -> str:

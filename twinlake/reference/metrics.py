@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from twinlake.metrics.catalogue import BOTH, CONSOLE, EVERY, LAKE, METRICS, SQL, Metric
+from twinlake.reference import row
 
 HEAD = """# Metrics
 
@@ -68,7 +69,7 @@ def rows(metrics: Iterable[Metric]) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for one in metrics:
         labels = ", ".join(f"`{label}`" for label in one.labels) or "-"
-        yield f"| `{one.name}` | {one.type} | {labels} | {one.unit} | {one.meaning} |"
+        yield row(f"`{one.name}`", one.type, labels, one.unit, one.meaning)
 
 
 def text() -> str:
