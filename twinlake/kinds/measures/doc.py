@@ -66,10 +66,11 @@ class LogSum(Measure):
 
 
 def sample(kind: type[Measure]) -> Measure:
-    """One of the kind, each column that it may have called like its field; of a number that it needs, 1."""
+    """One of the kind, each column that it may have called like its field; of a number that it needs, 1;
+    with the arguments of its example."""
     needed = (field for field in fields(kind) if field.name in _COLUMNS or field.default is MISSING)
     values: dict[str, Any] = {field.name: 1 if field.type == "int" else field.name for field in needed}
-    return kind(**values)
+    return kind(**values | dict(kind.example))
 
 
 def table() -> Iterator[str]:
