@@ -13,6 +13,7 @@ from twinlake.kinds.kind import Kind, StoredKind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
@@ -61,6 +62,7 @@ MEASURED: dict[str, Measure] = {
     "arg_max": ArgMax("item", "amount"), "collect_set": CollectSet("item", 10),
     "count_distinct": CountDistinct("item"), "count_distinct_exact": CountDistinct("item", exact=True),
     "quantile": Quantile("amount", (0.5, 0.95)), "top_k": TopK("item", 10),
+    "histogram": Histogram("amount", low=0, high=10_000, buckets=20),
 }  # fmt: skip
 BASE = _aggregate("count_and_sum", _BASE)
 """What the others are compared with."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.measures.counts import CountDistinct as CountDistinct
     from twinlake.kinds.measures.extremes import Max as Max
     from twinlake.kinds.measures.extremes import Min as Min
+    from twinlake.kinds.measures.histogram import Histogram as Histogram
     from twinlake.kinds.measures.multisets import Quantile as Quantile
     from twinlake.kinds.measures.multisets import TopK as TopK
     from twinlake.kinds.measures.picks import ArgMax as ArgMax
@@ -70,6 +71,7 @@ _PLACES = {
     "kinds.latest": ("Latest", "mirror"),
     "kinds.measures.counts": ("Count", "CountDistinct"),
     "kinds.measures.extremes": ("Max", "Min"),
+    "kinds.measures.histogram": ("Histogram",),
     "kinds.measures.multisets": ("Quantile", "TopK"),
     "kinds.measures.picks": ("ArgMax", "ArgMin", "First", "Last"),
     "kinds.measures.sets": ("CollectSet",),

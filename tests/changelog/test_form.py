@@ -22,6 +22,8 @@ ROW = """
       CAST(0.1 AS double) AS double, -12345678901234567890.0123456789BD AS exact, X'00FF' AS bytes,
       DATE '1969-12-31' AS day, TIMESTAMP '2026-01-31 12:00:00.123456Z' AS moment,
       TIMESTAMP_NTZ '2026-01-31 12:00:00.5' AS local, array(1, NULL) AS many,
+      array(named_struct('low', CAST(NULL AS DOUBLE), 'count', 0L),
+            named_struct('low', 0.5D, 'count', 2L)) AS counts,
       named_struct('a', 'x', 'inner', named_struct('b', array(named_struct('c', 2.50BD)))) AS nested
 """
 VALUES: dict[str, Any] = {
@@ -29,6 +31,7 @@ VALUES: dict[str, Any] = {
     "double": 0.1, "exact": Decimal("-12345678901234567890.0123456789"), "bytes": b"\x00\xff",
     "day": date(1969, 12, 31), "moment": datetime(2026, 1, 31, 12, 0, 0, 123456, UTC),
     "local": datetime(2026, 1, 31, 12, 0, 0, 500000), "many": [1, None],
+    "counts": [{"low": None, "count": 0}, {"low": 0.5, "count": 2}],
     "nested": {"a": "x", "inner": {"b": [{"c": Decimal("2.50")}]}},
 }  # fmt: skip
 

@@ -66,4 +66,5 @@ def test_columns_and_measures_are_completed_by_their_types(tmp_path: Path) -> No
     made = json.loads((tmp_path / "made" / "twinlake.code-snippets").read_text())
     assert made["topic orders.amount"]["body"] == "amount"
     assert made["Sum"]["body"].startswith('Sum("${1|order_id,amount,') and made["Count"]["body"] == "Count()"
+    assert made["Histogram"]["body"].endswith('|}", edges=${2:(0, 10, 100)})')
     assert all({"scope", "prefix", "body", "description"} == one.keys() for one in made.values())

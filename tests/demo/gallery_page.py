@@ -118,6 +118,10 @@ def _shown(table: Any, rows: dict[tuple[Any, ...], dict[str, Any]]) -> Iterator[
 def _plain(value: Any) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_plain(one)}' for name, one in value.items())}}}"
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M:%S") + (
             f".{value.microsecond // 1000:03d}" * bool(value.microsecond)

@@ -120,6 +120,8 @@ def _by_key(view: DataFrame, table: Kind) -> Rows:
 def _plain(value: Any) -> Any:
     if isinstance(value, Row):
         return value.asDict()
+    if isinstance(value, list):
+        return list(map(_plain, value))
     return value.astimezone(UTC) if isinstance(value, datetime) else value
 
 

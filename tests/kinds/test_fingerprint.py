@@ -17,6 +17,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.topic import Topic, load_topic
@@ -100,6 +101,21 @@ def test_deleting_and_ordering_count(spark: SparkSession) -> None:
     ]
 
     assert len({fingerprint(one, TOPICS, spark) for one in (table, *others)}) == 5
+
+
+def test_the_edges_of_a_histogram_count_and_not_how_they_are_written(spark: SparkSession) -> None:
+    same = [
+        Histogram("x", edges=(0, 10, 20)),
+        Histogram("x", edges=(0.0, 10.0, 20.0)),
+        Histogram("x", low=0, high=20, buckets=2),
+    ]
+    others = [Histogram("x", edges=(0, 10)), Histogram("x", edges=(0, 10, 20.5))]
+
+    def found(measure: Histogram) -> str:
+        return fingerprint(replace(BASE, measures={"m": measure}), TOPICS, spark)
+
+    assert len(set(map(found, same))) == 1
+    assert len(set(map(found, same + others))) == 3
 
 
 def test_upstream_and_versions_count(spark: SparkSession, base: str, monkeypatch: pytest.MonkeyPatch) -> None:

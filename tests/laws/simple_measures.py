@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.laws.histories import LEVELS, START, History, Record, histories
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
 from twinlake.kinds.measures.sets import CollectSet
@@ -44,6 +45,14 @@ WIDES = (
 GREATEST = Fraction(1.7976931348623157e308)
 INFINITE = Fraction(2) ** 1024 - Fraction(2) ** 970
 """From here on a number rounds to no double."""
+EDGES: dict[str, tuple[float, ...]] = {
+    "amount_counts": (-2.505, -1, 0, 0.001, 0.5, 2.5),
+    "ratio_counts": (-1e308, -0.1, 0, 0.1, 3.3, 1e15, 1.7e308),
+    "wide_counts": (-1e300, -0.1, 0, 0.015, 1e16, 5e16, 1e35, 1e300),
+}
+"""Of histograms; some are between two values of the column's type, some are beyond all."""
+COUNTS = (*EDGES, "tenths")
+"""The histograms."""
 MEASURES: dict[str, Measure] = {
     "total": Sum("ratio"),
     "average": Avg("ratio"),
@@ -63,6 +72,8 @@ MEASURES: dict[str, Measure] = {
     "amount_of_word": ArgMax("amount", "words"),
     "items": CollectSet("words", most=2),
     "numbers": CollectSet("ratio", most=3),
+    **{name: Histogram(name.removesuffix("_counts"), edges=edges) for name, edges in EDGES.items()},
+    "tenths": Histogram("amount", low=-3, high=3, buckets=60),
 }
 COLUMNS = {name: name for name in ("history", *LEVELS, "key", "at", "amount", "wide", "ratio", "words")}
 TABLE = Aggregate(
@@ -187,6 +198,20 @@ def _items(values: Iterable[Any], most: int) -> tuple[list[Any], bool]:
     return items[:most], len(items) > most
 
 
+def counted(values: Iterable[Any], edges: Iterable[float]) -> list[tuple[float | None, float | None, int]]:
+    """Of each bucket its ends and how many values are in it, decimals by the digits of the edges."""
+    known, bounds = [value for value in values if value is not None], list(edges)
+    exact = [Decimal(repr(edge)) for edge in bounds]
+    held = [0] * (len(bounds) + 1)
+    for value in known:
+        if isinstance(value, float):
+            held[len(bounds) if math.isnan(value) else sum(value >= edge for edge in bounds)] += 1
+        else:
+            held[sum(value >= edge for edge in exact)] += 1
+    ends = [None, *map(float, bounds), None]
+    return list(zip(ends, ends[1:], held, strict=False))
+
+
 def shown(records: list[Record]) -> dict[str, tuple[Any, float]]:
     """Of one group: each measure's value, and what it may differ by."""
     ratios = [one.ratio for one in records if one.ratio is not None]
@@ -205,6 +230,11 @@ def shown(records: list[Record]) -> dict[str, tuple[Any, float]]:
         "amount_of_word": _picked(records, "amount", "words", last=True),
         "items": _items((one.words for one in records), 2),
         "numbers": _items(ratios, 3),
+        **{
+            name: counted((getattr(one, name.removesuffix("_counts")) for one in records), edges)
+            for name, edges in EDGES.items()
+        },
+        "tenths": counted(amounts, [n / 10 for n in range(-30, 31)]),
     }
     squared = exact_variance(amounts)
     return {

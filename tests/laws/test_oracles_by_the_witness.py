@@ -42,6 +42,7 @@ _SIMPLE = {
     **dict.fromkeys(("amounts_deviation", "wides", "ratio_of_most"), "double"),
     **dict.fromkeys(("first", "last", "first_at", "last_at", "word_of_least"), "string"),
     "amount_of_word": "decimal(12,2)", "items": _SET.format("string"), "numbers": _SET.format("double"),
+    **dict.fromkeys(simple_measures.COUNTS, "array<struct<low:double,high:double,count:bigint>>"),
 }  # fmt: skip
 _ENTRIES = {
     "n": "bigint", "middle": "double", "sales": "decimal(38,2)", "spread": "array<double>",
@@ -71,6 +72,8 @@ def simple(records: Iterable[Record]) -> list[Rowed]:
         row: dict[str, Any] = {name: value for name, (value, _) in simple_measures.shown(group).items()}
         for name in ("items", "numbers"):
             row[name] = dict(zip(("items", "more"), row[name], strict=True))
+        for name in simple_measures.COUNTS:
+            row[name] = [dict(zip(("low", "high", "count"), one, strict=True)) for one in row[name]]
         rows.append({"key": key, **row})
     return rows
 

@@ -27,6 +27,7 @@ from tests.witness.test_kinds import FIRST, micros, whole
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.rolling import Rolling
 from twinlake.witness.answer import DIFFERS, EQUAL, Answer
 from twinlake.witness.question import TopicLog
@@ -34,7 +35,13 @@ from twinlake.witness.question import TopicLog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES = (TOTALS, WINDOWED, WORDS, NEWEST, THREE, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY)
+COUNTED = {"n": Count(), "sizes": Histogram("amount", edges=(-1, 0, 0.005, 1))}
+"""Kinds with a merge of their own, whose oracles have no histogram."""
+TABLES = (
+    TOTALS, WINDOWED, WORDS, NEWEST, THREE, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY,
+    replace(VISITS, name="sized_visits", measures=COUNTED),
+    replace(SLIDING, name="sized_sliding", measures=COUNTED),
+)  # fmt: skip
 TOP = Rolling(name="top", of="windowed", last=("1 minute", "1 day")).bound({"windowed": WINDOWED})
 AT = micros(START + timedelta(hours=3, seconds=100))
 

@@ -14,6 +14,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.all import MEASURES as LISTED
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QS = (0.0, 0.3, 0.5, 0.95, 1.0)
+EDGES = (
+    -1.7e308, -1e37, -9e18, -32768, -128.5, -128, -1.005, -1, 0, 5e-324, 0.005, 0.01, 0.5, 1, 1.5, 127, 99999,
+    1e15, 10**15 + 1, 1e16, 9e18, 1e19, 1e36, 1e37, 1e308,
+)  # fmt: skip
 _BY = ("x", "s", "t", "pair", "list", "d12", "yes")
 FAMILIES: dict[str, dict[str, Measure]] = {
     "totals": {
@@ -50,6 +55,11 @@ FAMILIES: dict[str, dict[str, Measure]] = {
         **{f"last_by_{one}": Last("pair", by=one) for one in _BY},
         **{f"least_by_{one}": ArgMin("x", by=one) for one in _BY},
         **{f"most_by_{one}": ArgMax("list", by=one) for one in _BY},
+    },
+    "histograms": {
+        **{f"counts_{one}": Histogram(one, edges=EDGES) for one in (*NUMBERS, "deep")},
+        **{f"even_{one}": Histogram(one, low=-1, high=2, buckets=7) for one in (*NUMBERS, "deep")},
+        "many": Histogram("x", low=-1e3, high=1e15, buckets=1_000), "one": Histogram("i", edges=(0,)),
     },
     "multisets": {
         **{f"kinds_{one}": CountDistinct(one) for one in ("i", "b", "f", "x", "s", "y")},

@@ -28,6 +28,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures import multisets, spread
 from twinlake.kinds.measures.counts import CountDistinct
 from twinlake.kinds.measures.extremes import Max
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure, Part
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.measures.picks import Last
@@ -168,6 +169,9 @@ ONES: dict[str, tuple[Aggregate, Plant]] = {
         measuring(Variance("d12")), in_text(spread, "_variance", r"/ \((.*) - 1\) END$", r"/ (\1) END"),
     ),
     "Quantile has coarse buckets": (measuring(Quantile("d12", (0.5,))), widened),
+    "Histogram has an edge in the bucket below it": (
+        measuring(Histogram("d12", edges=(-1, 0.01))), in_text(Histogram, "_bucket", "<= `d12`", "< `d12`"),
+    ),
     "Sum adds up sizes": (measuring(Sum("d12")), of_parts(Sum, adds_sizes)),
 }  # fmt: skip
 OF_HISTORIES: dict[str, tuple[Kind, Plant]] = {

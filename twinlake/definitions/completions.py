@@ -32,7 +32,10 @@ def completions(topics: Mapping[str, Columns], tables: Mapping[str, Columns]) ->
         "topics": {name: _columns(columns) for name, columns in topics.items()},
         "tables": {name: _columns(columns) for name, columns in tables.items()},
         "measures": {
-            one.__name__: {**_taken(one), "columns": [name for name in known if _fits(one, known[name])]}
+            one.__name__: {
+                **_taken(one), "example": dict(one.example),
+                "columns": [name for name in known if _fits(one, known[name])],
+            }
             for one in MEASURES.values()
         },
         "kinds": {one.__name__: _taken(one) for one in KINDS.values()},
@@ -86,8 +89,9 @@ def _fits(measure: type[Measure], type_: str) -> bool:
 
 
 def _arguments(measure: Mapping[str, Any]) -> Iterator[str]:
-    """Those that it needs, as stops of a snippet."""
-    needed = (one for one in measure["arguments"] if one["needed"])
+    """Those that it needs, as stops of a snippet, and those of its example."""
+    example = measure["example"]
+    needed = (one for one in measure["arguments"] if one["needed"] or one["name"] in example)
     for number, one in enumerate(needed, start=1):
         columns = measure["columns"] if one["name"] == "of" else []
         if 0 < len(columns) <= _MOST:
@@ -95,7 +99,7 @@ def _arguments(measure: Mapping[str, Any]) -> Iterator[str]:
         elif one["name"] in ("of", "by"):
             yield f'"${{{number}:column}}"'
         else:
-            yield f"{one['name']}=${{{number}:{one['name']}}}"
+            yield f"{one['name']}=${{{number}:{example.get(one['name'], one['name'])}}}"
 
 
 def _plain(text: str) -> str:

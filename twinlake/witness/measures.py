@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from twinlake.witness.histogram import histogram
 from twinlake.witness.measured import Items, Measured, Spec
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import EXACTLY, Rule
@@ -165,6 +166,7 @@ MEASURES: dict[str, Callable[[Spec], Measured]] = {
     "arg_max": _pick("max"),
     "count_distinct": _count_distinct,
     "quantile": _quantile,
+    "histogram": histogram,
     "top_k": _top,
     "collect_set": _collect_set,
 }

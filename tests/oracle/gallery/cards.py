@@ -46,9 +46,16 @@ def card_amounts(payments: list[Record]) -> Rows:
     for payment in payments:
         groups[payment["card"]].append(payment["amount"])
     return {
-        (card,): {"payments": len(group), "median": _quantile(group, 50), "nearly_all": _quantile(group, 95)}
+        (card,): {
+            "payments": len(group), "median": _quantile(group, 50), "nearly_all": _quantile(group, 95),
+            "sizes": [
+                {"low": low, "high": high,
+                 "count": sum((low or Decimal("-inf")) <= one < (high or Decimal("inf")) for one in group)}
+                for low, high in ((None, 10), (10, 100), (100, 1000), (1000, None))
+            ],
+        }
         for card, group in groups.items()
-    }
+    }  # fmt: skip
 
 
 def _quantile(amounts: list[Decimal], percent: int) -> float:

@@ -10,6 +10,7 @@ from twinlake.kinds import plugins
 from twinlake.kinds.definition import refuse_keys
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.multisets import Quantile, TopK
 from twinlake.kinds.measures.picks import ArgMax, ArgMin, First, Last
@@ -18,8 +19,8 @@ from twinlake.kinds.measures.spread import Stddev, Variance
 from twinlake.kinds.measures.totals import Avg, Sum
 
 _LISTED: tuple[type[Measure], ...] = (
-    Count, Sum, Min, Max, Avg, Variance, Stddev, First, Last, ArgMin, ArgMax, CountDistinct, Quantile, TopK,
-    CollectSet,
+    Count, Sum, Min, Max, Avg, Variance, Stddev, First, Last, ArgMin, ArgMax, CountDistinct, Quantile,
+    Histogram, TopK, CollectSet,
 )  # fmt: skip
 MEASURES: dict[str, type[Measure]] = plugins.joined("twinlake.measures", _LISTED)
 """By the name in JSON."""

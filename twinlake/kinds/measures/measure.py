@@ -53,6 +53,8 @@ class Measure:
     """Every listed measure has them."""
     adds_up: ClassVar[bool] = False
     """Whether the values of several groups make sense as a sum, as counts do and averages do not."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Arguments that make one whole, beside those without a default: where one of several is needed."""
     of: str
     """A column of the row-local steps."""
 
@@ -149,7 +151,8 @@ def plain(column: str, type_: str) -> str:
 
 
 def sample(kind: type[Measure]) -> Measure:
-    """One of the kind, each column that it may have called like its field; of a number that it needs, 1."""
+    """One of the kind, each column that it may have called like its field; of a number that it needs, 1;
+    with the arguments of its example."""
     needed = (field for field in fields(kind) if field.name in MEASURED or field.default is MISSING)
     values: dict[str, Any] = {field.name: 1 if field.type == "int" else field.name for field in needed}
-    return kind(**values)
+    return kind(**values | dict(kind.example))

@@ -1,6 +1,7 @@
-"""The median and the 95th percentile of what is paid with each card, at most 1 % off."""
+"""The median and the 95th percentile of what is paid with each card, at most 1 % off, and how many payments
+are small and large."""
 
-from twinlake import Aggregate, Count, Quantile
+from twinlake import Aggregate, Count, Histogram, Quantile
 
 TABLE = Aggregate(
     name="card_amounts",
@@ -11,5 +12,6 @@ TABLE = Aggregate(
         "payments": Count(),
         "median": Quantile("amount", 0.5),
         "nearly_all": Quantile("amount", 0.95),
+        "sizes": Histogram("amount", edges=(10, 100, 1000)),
     },
 )
