@@ -18,6 +18,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.store import Store
+from twinlake.kinds.top_rows import TopRows
 from twinlake.reading.explain import Question, explain
 from twinlake.reference.json_output import COMMANDS
 
@@ -30,7 +31,11 @@ JOINED = AsOfJoin(
     name="joined", left="kept", right="kept_paid", on=("customer",), how="inner",
     columns={"amount": "left.amount"},
 )  # fmt: skip
-TABLES: tuple[Kind, ...] = (SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED)
+LAST_TWO = TopRows(
+    name="last_two", inputs=("orders",), columns=COLUMNS, keys=("customer",), order=("at",), rows=2,
+    values=("amount",),
+)  # fmt: skip
+TABLES: tuple[Kind, ...] = (SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO)
 MINUTE = timedelta(minutes=1)
 
 
@@ -58,6 +63,7 @@ def minute(record: dict[str, Any]) -> datetime:
 BEHIND: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "sales_per_region": lambda row, one: (row["region"], row["window_start"]) == (one["region"], minute(one)),
     "latest_order": lambda row, one: row["customer"] == one["customer"],
+    "last_two": lambda row, one: row["customer"] == one["customer"],
     "visits": lambda row, one: (
         row["customer"] == one["customer"] and row["session_start"] <= one["ordered_at"] <= row["session_end"]
     ),
@@ -88,9 +94,9 @@ def test_the_records_behind_a_row_are_those_that_a_loop_over_the_log_finds(
     assert [one["offset"] for one in found["records"]] == sorted(map(offset, expected))[:20]
     assert [one["id"] for one in found["records"]] == [f"e{one['offset']}" for one in found["records"]]
     assert (partition["topic"], partition["partition"], partition["records"]) == ("orders", 0, len(expected))
-    newest = max(expected, key=lambda one: (one["ordered_at"], offset(one)))
-    decided = found["decided"]
-    assert decided["offset"] == offset(newest) if table == "latest_order" else decided is None
+    newest = sorted(expected, key=lambda one: (one["ordered_at"], offset(one)), reverse=True)
+    decided, place = found["decided"], {"latest_order": 1, "last_two": row.get("place")}.get(table)
+    assert decided["offset"] == offset(newest[place - 1]) if place else decided is None
     offsets = sorted(map(offset, expected))
     assert (partition["first_offset"], partition["last_offset"]) == (offsets[0], offsets[-1])
 

@@ -16,7 +16,7 @@ from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
 from tests.laws.simple_measures import TABLE as SIMPLE
 from tests.laws.simple_measures import odd_histories
-from tests.laws.tables import NEWEST, TOTALS, WINDOWED
+from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED
 from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
@@ -73,7 +73,7 @@ def answer(table: Kind, rows: DataFrame, log: TopicLog, folder: Path) -> Answer:
 
 @pytest.mark.parametrize(
     "table",
-    [PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO],
+    [PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO, THREE],
     ids=lambda table: table.name,
 )
 def test_the_witness_finds_what_a_table_of_one_topic_shows(

@@ -16,7 +16,7 @@ import pytest
 
 from tests.laws import activity, joins
 from tests.laws.histories import START, generated, packed
-from tests.laws.tables import NEWEST, TOTALS, WINDOWED
+from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED
 from tests.witness import hostile
 from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
 from tests.witness.test_kinds import FIRST, micros, whole
@@ -35,6 +35,7 @@ from twinlake.kinds.measures.picks import Last
 from twinlake.kinds.measures.spread import Variance
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.top_rows import TopRows
 from twinlake.witness.answer import DIFFERS, EQUAL, Answer
 from twinlake.witness.question import TopicLog
 
@@ -179,6 +180,8 @@ OF_HISTORIES: dict[str, tuple[Kind, Plant]] = {
     "a missed hop": (activity.SLIDING, missed_hop),
     "Latest forgets deletes": (NEWEST, forgets_deletes),
     "NULL wins in Latest": (NEWEST, nulls_win),
+    "NULL comes first in TopRows": (THREE, nulls_win),
+    "TopRows shows a row too few": (THREE, in_text(TopRows, "_first", r", 3\)$", ", 2)")),
     "a row passes whose condition is NULL": (replace(TOTALS, where="amount > 0.00"), keeps_unknown),
     "sessions end at the gap itself": (
         activity.VISITS, in_text(sessions, "begins_sql", r"\) > max", r") >= max"),
