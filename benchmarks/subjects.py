@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from twinlake.kinds.aggregate import Aggregate
@@ -24,6 +25,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Hopping, Tumbling
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ BASE = _aggregate("count_and_sum", _BASE)
 """What the others are compared with."""
 STORED: tuple[StoredKind, ...] = (
     BASE,
+    replace(BASE, name="more", inputs=("more",)),
     _aggregate("hot_key", _BASE, key="hot"),
     _aggregate("tumbling", _BASE, window=Tumbling(on="at", size="1 hour")),
     _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
@@ -97,6 +100,7 @@ VIEWS: tuple[Kind, ...] = (
         columns={"item": "left.item", "other": "right.item"},
     ),
     Rolling(name="rolling", of="tumbling", last=("1 hour", "12 hours")),
+    Union(name="union", of=("count_and_sum", "more")),
     Derived(
         name="derived", reads=("tumbling",), keys=("key",), by=("key",), columns=("key", "total"),
         sql="SELECT key, sum(total) AS total FROM tumbling GROUP BY key",

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.steps import Explode as Explode
     from twinlake.kinds.store import Store as Store
     from twinlake.kinds.top_rows import TopRows as TopRows
+    from twinlake.kinds.union import Union as Union
     from twinlake.kinds.windows import Hopping as Hopping
     from twinlake.kinds.windows import Tumbling as Tumbling
     from twinlake.remote import metadata as metadata
@@ -82,6 +83,7 @@ _PLACES = {
     "kinds.steps": ("Explode",),
     "kinds.store": ("Store",),
     "kinds.top_rows": ("TopRows",),
+    "kinds.union": ("Union",),
     "kinds.windows": ("Hopping", "Tumbling"),
     "remote": ("metadata", "read", "read_batches"),
 }

@@ -20,3 +20,4 @@ def test_words_show_what_the_oracle_says(spark: SparkSession, seed: int) -> None
 
     assert wrong(found, oracle.tables(valid, {})) == {}
     assert ("über",) in found["word_count"] and len(found["error_lines"]) > 20
+    assert found["word_count"].keys() & found["line_words"].keys()  # words of both topics

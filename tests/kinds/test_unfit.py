@@ -18,9 +18,11 @@ from twinlake.kinds.events import Events
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.picks import First
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
+from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Hopping, Tumbling
 
 COLUMNS = {"customer": "customer", "at": "ordered_at"}
@@ -99,3 +101,52 @@ def test_nobody_asks_which_kind_a_table_is() -> None:
     ]
 
     assert asked == []
+
+
+TOTALS = replace(MINUTES, name="totals", window=None)
+RETURNED = replace(
+    TOTALS, name="returned", inputs=("returns",), columns={"customer": "buyer", "at": "returned_at"}
+)
+BOTH = Union(name="both", of=("totals", "returned"))
+
+
+def test_a_union_is_of_tables_that_differ_in_topics_and_steps_alone() -> None:
+    (*_, bound) = ordered([TOTALS, RETURNED, BOTH])
+
+    assert bound.output == ("customer", "n") and bound.view_keys == bound.by == ("customer",)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (replace(RETURNED, keys=("customer", "at")), "totals and returned differ in their keys"),
+        (replace(RETURNED, measures={"n": Count("at")}), "totals and returned differ in their measures"),
+        (replace(RETURNED, window=Tumbling(on="at", size="1 minute")), "differ in their window"),
+        (replace(NEWEST, name="returned", inputs=("returns",)), "totals and returned differ in their kind"),
+        (replace(TOTALS, name="returned"), "totals and returned are both of topic orders"),
+        (replace(ASKS, name="returned", inputs=("returns",)), "a table of kind events cannot be shown with"),
+        (replace(SHOWN, name="returned"), "a table of kind derived cannot be shown with others as one"),
+        (replace(RETURNED, measures={"n": First("at")}), "measure n (first) follows the log"),
+        (replace(NEWEST, name="returned", order=()), "it follows the log, whose order two topics"),
+    ],
+)  # fmt: skip
+def test_a_union_says_what_two_tables_do_not_share(other: Any, why: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        ordered([TOTALS, ASKS, other, BOTH])
+
+    assert why in refused.value.why_text
+
+
+def test_a_union_of_windows_that_end_by_one_topics_watermark_is_refused() -> None:
+    kept = replace(MINUTES, name="totals", retention="400 days")
+
+    with pytest.raises(DefinitionError) as refused:
+        ordered([kept, replace(kept, name="returned", inputs=("returns",)), BOTH])
+
+    assert (refused.value.table, refused.value.remedy) == ("both", "leave retention out")
+
+
+@pytest.mark.parametrize("of", [(), ("totals",)])
+def test_a_union_of_fewer_than_two_is_none(of: tuple[str, ...]) -> None:
+    with pytest.raises(DefinitionError):
+        Union(name="both", of=of)

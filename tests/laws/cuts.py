@@ -48,9 +48,15 @@ def wrong_views(
 ) -> list[tuple[int, str]]:
     """The histories and sides of which the view shows something else; `rows` are all of them packed."""
     stored(table, rows).createOrReplaceTempView("cuts")
-    text = view_text(table, "cuts")
+    return wrong_rows(spark.sql(view_text(table, "cuts")), table, many, expected)
+
+
+def wrong_rows(
+    view: DataFrame, table: Any, many: Sequence[History], expected: Callable[[Iterable[Record]], Shown]
+) -> list[tuple[int, str]]:
+    """The same of rows that are shown already."""
     keys = tuple(key for key in table.view_keys if key != "history")
-    found = shown(spark.sql(text).select(*table.timeless).collect(), keys)
+    found = shown(view.select(*table.timeless).collect(), keys)
     return [
         (index, side)
         for index, history in enumerate(many)

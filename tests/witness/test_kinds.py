@@ -22,6 +22,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.rolling import Rolling
+from twinlake.kinds.union import Union
 from twinlake.witness.answer import EQUAL, Answer
 from twinlake.witness.question import TopicLog
 
@@ -134,6 +135,32 @@ def test_the_witness_finds_what_a_join_shows(
         found = answered(asked(table, view, logs, tmp_path, reads))
         assert found.verdict == EQUAL and found.rows > 100, differing(found)
         assert found.final and found.final.verdict == EQUAL
+
+
+@pytest.mark.parametrize("table", [TOTALS, WINDOWED, NEWEST, THREE], ids=lambda table: table.name)
+def test_the_witness_finds_two_topics_shown_as_one(table: Any, rows: DataFrame, tmp_path: Path) -> None:
+    union, states, logs = two_topics(table, rows, tmp_path)
+    read = {name: (union.table(name), None) for name in union.of}
+
+    found = answered(asked(union, view_of(union, states, logs), logs, tmp_path, read))
+
+    assert found.verdict == EQUAL and found.rows > 300, differing(found)
+    assert found.final is None or (found.final.verdict, found.final.rows) == (EQUAL, found.rows)
+
+
+def two_topics(
+    table: Any, rows: DataFrame, folder: Path
+) -> tuple[Union, dict[str, DataFrame], dict[str, TopicLog]]:
+    """A union of two tables like this one, what they keep, and the logs of their topics, which have come to
+    different times."""
+    one, other = replace(table, name="one"), replace(table, name="other", inputs=("more",))
+    parts = [rows.where(f"pmod(hash(_epoch, _partition, _offset), 2) = {number}") for number in (0, 1)]
+    states = {"one": one.partial(parts[0]), "other": other.partial(parts[1])}
+    logs = {
+        name: log_of(part, folder, watermark=micros(WATERMARK) + number * 60_000_000)
+        for number, (name, part) in enumerate(zip(("made", "more"), parts, strict=True))
+    }
+    return Union(name="both", of=("one", "other")).bound({"one": one, "other": other}), states, logs
 
 
 def test_the_witness_finds_what_is_derived_from_tables(

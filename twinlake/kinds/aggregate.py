@@ -211,6 +211,14 @@ class Aggregate(Definition):
             return None
         return late_sql(self, self.explode, self.window, self._clock(self.window), records)
 
+    def shape(self) -> Mapping[str, Any]:
+        measured.refuse_log_order(self, self.measures)
+        if self.retention is not None:
+            raise self.error_at_text(
+                self.retention, "it ends its windows by the watermark of its own topic", "leave retention out"
+            )
+        return steps.shape_of(self)
+
     @property
     def ending(self) -> Ending | None:
         if self.window is None or self.retention is None:

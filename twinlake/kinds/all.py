@@ -16,6 +16,7 @@ from twinlake.kinds.latest import Latest
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.union import Union
 
 _LISTED: tuple[type[Kind], ...] = (
     Aggregate,
@@ -26,6 +27,7 @@ _LISTED: tuple[type[Kind], ...] = (
     IntervalJoin,
     AsOfJoin,
     Rolling,
+    Union,
     Derived,
 )
 KINDS: dict[str, type[Kind]] = plugins.joined("twinlake.kinds", _LISTED)

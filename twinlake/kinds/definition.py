@@ -168,6 +168,10 @@ class Definition:
         """Nothing; a kind that has windows says what they add up to."""
         return None
 
+    def shape(self) -> Mapping[str, Any]:
+        """DefinitionError: only a kind whose states merge whatever topic they are of has one."""
+        raise self.error(f"a table of kind {self.kind} cannot be shown with others as one")
+
     def error(self, why: str, remedy: str = "") -> DefinitionError:
         """An error at the place of this definition."""
         return self._error_at(self.place.line if self.place else 0, why, remedy)

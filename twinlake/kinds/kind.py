@@ -118,6 +118,14 @@ class Kind(Protocol):
         None for a table without windows, and for one whose windows overlap: they count a row several times.
         """
 
+    def shape(self) -> Mapping[str, Any]:
+        """What tables of several topics must have in common to be shown as one, its kind among it: all that
+        it says but its topic and its row-local steps.
+
+        DefinitionError for a table that stores nothing, or whose rows follow what topics do not share: the
+        order of a log, or one watermark.
+        """
+
     @property
     def place(self) -> Place | None:
         """Where it was written, None for a stored definition."""

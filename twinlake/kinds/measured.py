@@ -33,6 +33,14 @@ def refuse_shape(definition: Definition, measures: Measures, keys: tuple[str, ..
         raise definition.error("it has no measures")
 
 
+def refuse_log_order(definition: Definition, measures: Measures) -> None:
+    """DefinitionError for a measure that the order of the records decides."""
+    for name, measure in measures.items():
+        if measure.follows_log:
+            why = f"measure {name} ({measure.kind}) follows the log, whose order two topics do not share"
+            raise definition.error_at_text(name, why, "leave it out")
+
+
 def problems(
     definition: Definition,
     measures: Measures,

@@ -171,6 +171,10 @@ class Sessions(Definition):
         conditions = [*same_steps(self.keys), *within]
         return behind_sql(steps.stepped_sql(self, None, source), shown, conditions)
 
+    def shape(self) -> Mapping[str, Any]:
+        measured.refuse_log_order(self, self.measures)
+        return steps.shape_of(self)
+
     @property
     def _gap(self) -> timedelta:
         return parse_duration(self.gap)

@@ -32,6 +32,7 @@ from twinlake.kinds.selecting import matched, selected
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.spark_type import Struct, parse
 from twinlake.topics.topic import Topic
@@ -298,6 +299,33 @@ def _rolling(making: _Making) -> tuple[Kind, ...]:
     return (Rolling(name=making.name, of=source, last=lengths),)
 
 
+def _union(making: _Making) -> tuple[Kind, ...]:
+    tables = [making.table(source) for source in making.sources]
+    if not any(tables):
+        return _counted_together(making, [making.rows(source) for source in making.sources])
+    if topics := [source for source, table in zip(making.sources, tables, strict=True) if table is None]:
+        raise UsageError(
+            f"{making.name} cannot be made of {', '.join(making.sources)}",
+            f"it shows tables as one, and {', '.join(topics)} is a topic", "make a table of it first",
+        )  # fmt: skip
+    return (Union(name=making.name, of=tuple(making.sources)),)
+
+
+def _counted_together(making: _Making, topics: Sequence[Rows]) -> tuple[Kind, ...]:
+    """The records of two topics per minute, by a column that both have."""
+    key = _common(making, [None] * len(topics), topics)
+    at, count = ("at" if key != "at" else "time", "records" if key != "records" else "number_of_records")
+    counts = tuple(
+        Aggregate(
+            name=f"{making.name}_{rows.topic}", inputs=(rows.topic,), keys=(key,),
+            columns={key: rows.columns[key], at: rows.columns[rows.time]},
+            window=Tumbling(on=at, size="1 minute"), measures={count: Count()},
+        )
+        for rows in topics
+    )  # fmt: skip
+    return (*counts, Union(name=making.name, of=tuple(one.name for one in counts)))
+
+
 def _derived(making: _Making) -> tuple[Kind, ...]:
     tables = [making.table(source) for source in making.sources]
     there = [one for one in tables if one is not None]
@@ -339,7 +367,7 @@ def _measures(rows: Rows, taken: Iterable[str | None], more: Mapping[str, Measur
     return {count: Count(), **more}
 
 
-_SOURCES = {IntervalJoin.kind: (2, 2), AsOfJoin.kind: (2, 2), Derived.kind: (1, 2)}
+_SOURCES = {IntervalJoin.kind: (2, 2), AsOfJoin.kind: (2, 2), Derived.kind: (1, 2), Union.kind: (2, 2)}
 """Those that are not of one."""
 _MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
     Aggregate.kind: _aggregate,
@@ -350,5 +378,6 @@ _MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,
     Rolling.kind: _rolling,
+    Union.kind: _union,
     Derived.kind: _derived,
 }

@@ -58,6 +58,12 @@ def refuse_shape(definition: Definition, columns: Mapping[str, str]) -> None:
     definition.refuse_names("column", columns)
 
 
+def shape_of(definition: Definition) -> dict[str, Any]:
+    """All that it says but its name, its topic and its row-local steps."""
+    own = ("name", "inputs", "explode", "where", "columns")
+    return {name: value for name, value in definition.to_json().items() if name not in own}
+
+
 def refuse_explode(definition: Definition, explode: Explode) -> None:
     """DefinitionError for an element's name that is none."""
     if not COLUMN_NAME.fullmatch(explode.name):

@@ -143,6 +143,11 @@ class TopRows(Definition):
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
 
+    def shape(self) -> Mapping[str, Any]:
+        if not self.order:
+            raise self.error("it follows the log, whose order two topics do not share", "give it an order")
+        return steps.shape_of(self)
+
     @property
     def decided_by(self) -> tuple[str, ...]:
         return (*(row_of_step(name) for name in self.order), *map(quote.name, record_id.KEY))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinlake.witness.question import Question
+from twinlake.witness.question import UNITED, Question
 from twinlake.witness.text import micros
 
 _BY_COLUMN = {"_timestamp": "log_append_time", "_ingested_at": "processing_time"}
@@ -37,6 +37,11 @@ def clock_of(question: Question, topic: str, sql: str) -> Clock:
 def of_table(question: Question, definition: Mapping[str, Any], column: str) -> Clock:
     """The clock of a column of a table of one topic."""
     return clock_of(question, definition["inputs"][0], dict(definition["columns"])[column])
+
+
+def of_tables(question: Question, definition: Mapping[str, Any], column: str) -> list[Clock]:
+    """The same of each topic, for a definition of several."""
+    return [of_table(question, one, column) for one in definition.get(UNITED, [definition])]
 
 
 def final(time: str, reach: int, clocks: list[Clock], *, inclusive: bool) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+UNITED = "united"
+"""In a definition of several topics: those of the tables of each, which differ in their steps alone."""
 Columns = tuple[tuple[str, str], ...]
 """(name, Spark type) of each column, in order."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from twinlake.witness.database import Database, Types
 from twinlake.witness.expressions import translate
 from twinlake.witness.log import DISCARDED, RECORD, topic_rows
-from twinlake.witness.question import Question
+from twinlake.witness.question import UNITED, Question
 from twinlake.witness.refused import Refused
-from twinlake.witness.text import RECORD_NUMBER, record_number
+from twinlake.witness.text import RECORD_NUMBER, names, record_number
 from twinlake.witness.types import identifier
 
 STEPPED = "_stepped"
@@ -42,6 +42,8 @@ def stepped(
     of records that came late, and with DISCARDED."""
     if question.stepped is not None and not late:
         return _by_spark(database, question, beside, name)
+    if UNITED in definition:
+        return _united(database, question, definition[UNITED], name)
     (topic,) = definition["inputs"]
     source = f"{name}_of"
     rows = topic_rows(database, source, question.topics[topic], late=late)
@@ -65,6 +67,21 @@ def stepped(
     kept = {column: RECORD[column] for column in _KEPT}
     shown_types = {column: one.type for column, one in (made | more).items()}
     return Stepped(found, shown_types | kept, identifier(source), rows)
+
+
+def _united(
+    database: Database, question: Question, tables: Sequence[Mapping[str, Any]], name: str
+) -> Stepped:
+    """The rows of all, with the columns that each of them has."""
+    each = [stepped(database, question, one, name=f"{name}_{n}") for n, one in enumerate(tables)]
+    shared = [column for column in each[0].types if all(column in one.types for one in each)]
+    for column in shared:
+        if any(one.types[column] != each[0].types[column] for one in each):
+            raise Refused(column, "it is of another type in another topic")
+    selected = names((*shared, RECORD_NUMBER))
+    rows = " UNION ALL ".join(f"SELECT {selected} FROM {one.relation}" for one in each)
+    types = {column: each[0].types[column] for column in shared}
+    return Stepped(database.view(name, rows), types, each[0].source, each[0].source_types)
 
 
 def _by_spark(database: Database, question: Question, beside: Mapping[str, str], name: str) -> Stepped:

@@ -53,6 +53,8 @@ class Measure:
     """Every listed measure has them."""
     adds_up: ClassVar[bool] = False
     """Whether the values of several groups make sense as a sum, as counts do and averages do not."""
+    follows_log: ClassVar[bool] = False
+    """Whether the order of a topic's records decides between equal ones, which records of two topics lack."""
     example: ClassVar[Mapping[str, Any]] = {}
     """Arguments that make one whole, beside those without a default: where one of several is needed."""
     of: str

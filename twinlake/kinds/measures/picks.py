@@ -15,6 +15,7 @@ from twinlake.topics import record_id
 class _Pick(Measure):
     """State: one struct (by, record id, value), so that its order has no ties between records."""
 
+    follows_log = True
     function: ClassVar[str]
     by: str | None
 

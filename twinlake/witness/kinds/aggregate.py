@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from twinlake.witness.clocks import final, of_table
+from twinlake.witness.clocks import final, of_tables
 from twinlake.witness.grouped import Measures
+from twinlake.witness.question import UNITED
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
@@ -21,7 +22,8 @@ WINDOW = "_window"
 def aggregate(asked: Asked) -> Result:
     definition, keys = asked.definition, tuple(asked.definition["keys"])
     rows = stepped(asked.database, asked.question, definition)
-    measures = Measures(definition["measures"], rows.types, is_exploded=bool(definition.get("explode")))
+    is_exploded = any(one.get("explode") for one in definition.get(UNITED, [definition]))
+    measures = Measures(definition["measures"], rows.types, is_exploded=is_exploded)
     columns = {name: Shown(rows.types[name]) for name in keys}
     window, (topic,) = definition.get("window"), definition["inputs"]
     if window is None:
@@ -32,15 +34,15 @@ def aggregate(asked: Asked) -> Result:
     windowed = asked.database.view("_windowed", in_windows(rows.relation, window))
     found = measures.sql(windowed, (*keys, WINDOW))
     ends = f"{identifier(WINDOW)} + {size}"
-    clock = of_table(asked.question, definition, window["on"])
-    is_final = final(identifier(WINDOW), size, [clock], inclusive=False)
+    clocks = of_tables(asked.question, definition, window["on"])
+    is_final = final(identifier(WINDOW), size, clocks, inclusive=False)
     sql = (
         f"SELECT *, {timestamp(identifier(WINDOW))} AS {START}, {timestamp(ends)} AS {END},"
         f" {is_final} AS {FINAL} FROM ({found})"
     )
-    if definition.get("retention") and clock.at is not None:
+    if definition.get("retention") and clocks[0].at is not None:
         # a row is shown until the clock is so far past its end
-        sql += f" WHERE {ends} + {micros(definition['retention'])} > {clock.at}"
+        sql += f" WHERE {ends} + {micros(definition['retention'])} > {clocks[0].at}"
     columns |= {START: Shown(TIMESTAMP), END: Shown(TIMESTAMP)}
     started = f"SELECT *, {timestamp(identifier(WINDOW))} AS {START} FROM {windowed}"
     source = Source(topic, started, (*keys, START))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twinlake.witness.expressions import translate
 from twinlake.witness.kinds.barriers import Barriers
+from twinlake.witness.question import UNITED
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
@@ -23,11 +24,16 @@ def latest(asked: Asked) -> Result:
     deleted = "false"
     if (condition := definition.get("delete_when")) is not None:
         deleted = f"coalesce({translate(condition, rows.types).sql}, false)"
-    order = [nulls_first(identifier(name), rows.types[name]) for name in definition["order"]]
-    parts = ", ".join(f"o{number} := {sql}" for number, sql in enumerate((*order, RECORD_NUMBER)))
+    order, own = (
+        [nulls_first(identifier(name), rows.types[name]) for name in named]
+        for named in (definition["order"], values)
+    )
+    # records of two topics may have one record id
+    ties = (deleted, *own) if UNITED in definition else ()
+    parts = ", ".join(f"o{number} := {sql}" for number, sql in enumerate((*order, RECORD_NUMBER, *ties)))
     kept = (*values, *barriers.kept)
-    own = (f"{identifier(name)} := {identifier(name)}" for name in dict.fromkeys(kept))
-    newest = ", ".join((f"{DELETED} := {deleted}", *own))
+    packed = (f"{identifier(name)} := {identifier(name)}" for name in dict.fromkeys(kept))
+    newest = ", ".join((f"{DELETED} := {deleted}", *packed))
     key = f"struct_pack({parts})" if order else RECORD_NUMBER
     source = f"{rows.relation}{barriers.without_truncates}"
     found = (

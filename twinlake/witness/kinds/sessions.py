@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinlake.witness.clocks import final, of_table
+from twinlake.witness.clocks import final, of_tables
 from twinlake.witness.grouped import Measures
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
@@ -25,8 +25,8 @@ def sessions(asked: Asked) -> Result:
     started = f"max(CASE WHEN _begins THEN _at END) OVER ({order} RANGE UNBOUNDED PRECEDING)"
     of_session = asked.database.view("_in_sessions", f"SELECT *, {started} AS {_SESSION} FROM ({begun})")
     found = measures.sql(of_session, (*keys, _SESSION), {_LAST: "max(_at)"})
-    clock = of_table(asked.question, definition, definition["on"])
-    is_final = final(_LAST, gap, [clock], inclusive=True)
+    clocks = of_tables(asked.question, definition, definition["on"])
+    is_final = final(_LAST, gap, clocks, inclusive=True)
     sql = (
         f"SELECT *, {timestamp(_SESSION)} AS {START}, {timestamp(_LAST)} AS {END}, {is_final} AS {FINAL}"
         f" FROM ({found})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from twinlake.witness.question import UNITED
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import RECORD_NUMBER, names, nulls_first
@@ -14,8 +15,13 @@ def top_rows(asked: Asked) -> Result:
     definition = asked.definition
     keys, values = tuple(definition["keys"]), tuple(definition["values"])
     rows = stepped(asked.database, asked.question, definition)
-    order = [nulls_first(identifier(name), rows.types[name]) for name in definition["order"]]
-    greatest = ", ".join(f"{sql} DESC" for sql in (*order, RECORD_NUMBER))
+    order, own = (
+        [nulls_first(identifier(name), rows.types[name]) for name in named]
+        for named in (definition["order"], values)
+    )
+    # records of two topics may have one record id
+    ties = own if UNITED in definition else []
+    greatest = ", ".join(f"{sql} DESC" for sql in (*order, RECORD_NUMBER, *ties))
     numbered = (
         f"SELECT *, CAST(row_number() OVER (PARTITION BY {names(keys)} ORDER BY {greatest}) AS INTEGER)"
         f" AS {PLACE} FROM {rows.relation}"
