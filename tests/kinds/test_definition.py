@@ -33,6 +33,8 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
+from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Grid, Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
@@ -320,10 +322,13 @@ SAMPLES: dict[str, Any] = {
         name="t", left="asks", right="hits", on=("k",), delete_when="x = 0", columns={"y": "right.x"},
     ),
     "rolling": Rolling(name="t", of="sums", last=("5 minutes", "1 day")),
+    "top rows": TopRows(**GOOD, keys=("k",), order=("at",), rows=3, values=("x",)),
+    "union": Union(name="t", of=("sums", "others")),
 }  # fmt: skip
 SUMS = replace(SAMPLES["aggregate in windows"], name="sums")
-SAMPLES["rolling"] = SAMPLES["rolling"].bound({"sums": SUMS, "others": SUMS})
-VIEWS = ("derived", "events", "interval join", "as-of join", "rolling")
+for _what in ("rolling", "union"):
+    SAMPLES[_what] = SAMPLES[_what].bound({"sums": SUMS, "others": replace(SUMS, inputs=("more",))})
+VIEWS = ("derived", "events", "interval join", "as-of join", "rolling", "union")
 LEFT, RIGHT = (tuple(f"_{side}{name}" for name in COORDINATE) for side in ("left", "right"))
 EXPECTED: dict[str, dict[str, Any]] = {
     "derived": {
@@ -443,6 +448,24 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "state_keys": None,
         "grid": None,
     },
+    "top rows": {
+        "view_keys": ("k", "place"),
+        "by": ("k",),
+        "output": ("k", "place", "x"),
+        "timeless": ("k", "place", "x"),
+        "implied": (),
+        "state_keys": ("k",),
+        "grid": None,
+    },
+    "union": {
+        "view_keys": ("k", "window_start"),
+        "by": ("k", "window_start"),
+        "output": ("k", "window_start", "window_end", "n", "mean", "final"),
+        "timeless": ("k", "window_start", "window_end", "n", "mean"),
+        "implied": (),
+        "state_keys": None,
+        "grid": None,
+    },
 }
 STORED: dict[str, dict[str, Any]] = {
     "derived": {
@@ -513,6 +536,12 @@ STORED: dict[str, dict[str, Any]] = {
     "rolling": {
         "kind": "rolling", "name": "t", "inputs": [], "of": "sums", "last": ["5 minutes", "1 day"],
     },
+    "top rows": {
+        "kind": "top_rows", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "order": ["at"], "rows": 3, "values": ["x"],
+    },
+    "union": {"kind": "union", "name": "t", "inputs": [], "of": ["sums", "others"]},
 }  # fmt: skip
 
 

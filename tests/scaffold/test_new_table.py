@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LISTED = ("aggregate", "events", "latest", "top_rows", "sessions", "interval_join", "as_of_join", "rolling",
-          "derived")  # fmt: skip
+          "union", "derived")  # fmt: skip
 JOINS = ("interval_join", "as_of_join")
+OF_ONE = tuple(kind for kind in LISTED if kind != "union")
 TOPICS = {
     "usual": {"event_id": "string", "user_id": "bigint", "page": "string", "price": "decimal(12,2)",
               "at": "timestamp"},
+    "app": {"page": "string", "user_id": "bigint", "at": "timestamp"},
     "bare": {"at": "timestamp"},
     "odd": {"select": "string", "from": "string", "final": "double", "window_start": "timestamp",
             "a__b": "string", "last": "string", "place": "bigint", "left": "boolean", "odd": "string",
@@ -88,7 +90,7 @@ def test_a_first_table_of_every_kind_over_this_topic_is_sound(
     tmp_path: Path, spark: SparkSession, topic: str
 ) -> None:
     project = project_in(tmp_path)
-    made_of = {kind: (topic, topic) if kind in JOINS else (topic,) for kind in LISTED}
+    made_of = {kind: (topic, topic) if kind in JOINS else (topic,) for kind in OF_ONE}
     if topic == "bare":  # nothing to be joined on
         made_of = {kind: sources for kind, sources in made_of.items() if kind not in JOINS}
     for kind, sources in made_of.items():
@@ -121,12 +123,34 @@ def test_a_first_table_over_tables_is_sound(tmp_path: Path, spark: SparkSession)
     ]  # fmt: skip
 
 
+def test_a_first_union_is_of_two_topics_or_two_tables_that_fit(tmp_path: Path, spark: SparkSession) -> None:
+    project = project_in(tmp_path)
+    add(project, "both", "union", "usual", "app")
+    add(project, "again", "union", "both_usual", "both_app")
+
+    report = checked(project, spark)
+
+    assert faults(report) == []
+    assert [one["reads"] for one in report.tables if one["name"] in ("both", "again")] == [
+        ["both_usual", "both_app"], ["both_usual", "both_app"],
+    ]  # fmt: skip
+    add(project, "counts", "aggregate", "app")
+    for sources, why in {
+        ("usual", "bare"): "they have no column of one name and type",
+        ("both_usual", "app"): "it shows tables as one, and app is a topic",
+        ("both_usual", "counts"): "both_usual and counts differ in their",
+    }.items():
+        with pytest.raises(UsageError) as refused:
+            made(project, "none", "union", *sources)
+        assert why in refused.value.why
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_topic_of_the_gallery_can_be_begun_with(name: str) -> None:
     example = example_of(name)
 
     for topic in topic_names(example):
-        for kind in (one for one in LISTED if one not in JOINS):
+        for kind in (one for one in OF_ONE if one not in JOINS):
             assert made(example, "mine", kind, topic).tables[-1].name == "mine"
 
 
@@ -154,7 +178,7 @@ def test_a_contract_lists_the_columns_with_a_place_for_what_each_means(tmp_path:
 @pytest.mark.parametrize(
     ("kind", "sources", "what", "why"),
     [
-        ("aggregate", (), "it is not said what the table is made of", "topics: bare, nested, odd, usual"),
+        ("aggregate", (), "it is not said what the table is made of", "topics: app, bare, nested, odd, usual"),
         (
             "events",
             ("usual", "odd"),
