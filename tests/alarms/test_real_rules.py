@@ -24,6 +24,7 @@ from tests.alarms.test_receivers import Hook, listening
 from tests.damages import empty
 from tests.demo.crash import kill, wait_back
 from tests.ingest.stage import frame, order
+from tests.invariants_oracle import live_files
 from tests.metrics.recording import STEP_S, Fires, any_of, both, check, older, rules_with, still
 from tests.metrics.test_alerts import needs_promtool
 from twinlake.base.times import format_moment, utc_now
@@ -270,7 +271,7 @@ def test_a_backup_that_is_old_and_one_that_fails_is_one_until_the_next_is_whole(
 
 def test_a_file_that_is_gone_or_torn_is_one_until_it_is_whole(shop: Shop) -> None:
     """Of a table it stops the table; of releases it is the lake's; without addresses nothing is known."""
-    file = max(shop.table(SALES).glob("**/*.parquet"), key=lambda one: one.stat().st_size)
+    file = max(map(Path, live_files(shop.table(SALES))), key=lambda one: one.stat().st_size)
     release = max((shop.lake / "releases" / "_delta_log").glob("*.json"))
     with moved_away(file):
         found = shop.run("verify", SALES)

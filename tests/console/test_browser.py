@@ -68,10 +68,13 @@ return performance.getEntriesByType("resource").map((one) => one.name.replace(lo
 class Answering(Lake):
     """The lake server, with what a test gives it."""
 
-    status: dict[str, Any] = STATUS
     releases: list[dict[str, Any]] = release_answers.releases()
     plan = release_answers.facts()
     masked = staticmethod(lambda told: told)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status = STATUS
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         known: dict[str, Any] = {

@@ -188,7 +188,7 @@ def test_numbers_are_plotted_over_time_with_a_line_for_each_text_and_by_text(
     inked = browser.execute_script(INKED, canvas)
     assert sum(inked) > 0.9 * len(inked), "a line over all of the time"
     note = browser.find_element("css selector", ".result-plot .age").text
-    assert "Of the first 500 rows" in note and "UTC" in note
+    assert f"Of the first {len(ROWS)} rows" in note and "UTC" in note
     assert len(browser.find_elements("css selector", "tbody tr")) >= len(ROWS), "the table has all of it too"
 
     over, numbers, _ = (Select(one) for one in browser.find_elements("css selector", ".result-plot select"))

@@ -92,8 +92,9 @@ def test_what_its_forms_ask_for_is_done_and_its_pages_say_so(lake: Lake, signed_
     ended(lake, made.fill(f"/tables/{SALES}/verify"))
     shown = text(made.get(f"/tables/{SALES}"))
     assert "Sales of each region per minute of event time." in shown and "verify equal" in shown
-    assert "sales decimal(38,2) orders .amount" in shown and "Release 3 ," in shown
+    assert "sales decimal(38,2) Sum of the orders' amounts. orders .amount" in shown
+    assert "Release 3 ," in shown
     shown = text(made.get("/topics/orders"))
     assert "amount decimal(12,2) required; at least 0" in shown
-    assert "Now its files say what is active" in shown
-    assert "the files say what is active" in text(made.get("/reload"))
+    assert "Now what its files say is active" in shown
+    assert "what the files say is active already" in text(made.get("/reload"))

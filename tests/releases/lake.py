@@ -24,6 +24,7 @@ from twinlake.config.settings import Services, Settings
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog import release_log
+from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.stalled import Report, published
 from twinlake.lake.delta import delta
 from twinlake.lake.log.log import Log
@@ -196,14 +197,15 @@ def registry_of_orders() -> Iterator[FakeRegistry]:
 
 @contextmanager
 def following_sql_server(lake: Path) -> Iterator[str]:
-    """The status door of a SQL server that follows the release log at once; its address."""
+    """The address of a SQL server that follows the release log at once, and tells what plans change."""
 
     class Door(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             live = release_log.live(lake)
-            body = json.dumps(
-                {"release": live.number if live else None, "ready": True, "error": None}
-            ).encode()
+            told = json.dumps({"release": live.number if live else None, "ready": True, "error": None})
+            if self.path.startswith("/comparisons/"):
+                told = Plans(lake).compared(self.path.rpartition("/")[2]) or told
+            body = told.encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
