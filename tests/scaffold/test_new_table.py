@@ -178,7 +178,7 @@ def test_a_contract_lists_the_columns_with_a_place_for_what_each_means(tmp_path:
 @pytest.mark.parametrize(
     ("kind", "sources", "what", "why"),
     [
-        ("aggregate", (), "it is not said what the table is made of", "topics: app, bare, nested, odd, usual"),
+        ("aggregate", (), "it is not said what the table is made of", "topics: app, bare, nested, odd"),
         (
             "events",
             ("usual", "odd"),
