@@ -21,6 +21,7 @@ from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
 from twinlake.kinds.guess import Rows, free_name, rows_of, sql_name
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of
 from twinlake.kinds.latest import Latest, mirror
@@ -165,6 +166,28 @@ def _latest(making: _Making) -> tuple[Kind, ...]:
         Latest(
             name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, order=(rows.time,),
             values=tuple(one for one in columns if one not in keys),
+        ),
+    )  # fmt: skip
+
+
+def _history(making: _Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    if rows.change_data:
+        now = _mirrored(making.name, rows)
+        return (
+            History(
+                name=making.name, inputs=now.inputs, where="op <> 't'", columns=now.columns, keys=now.keys,
+                values=now.values, delete_when=now.delete_when,
+            ),
+        )  # fmt: skip
+    keys, columns = _keyed(rows)
+    # with its time or its own id among them every row would be another version
+    values = [one for one in columns if one not in (*keys, rows.time, rows.unique)] or [rows.time]
+    shown = (*keys, *values, rows.time)
+    return (
+        History(
+            name=making.name, inputs=(rows.topic,), keys=keys, order=(rows.time,), values=tuple(values),
+            columns={name: sql for name, sql in columns.items() if name in shown},
         ),
     )  # fmt: skip
 
@@ -346,6 +369,7 @@ _MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
     Events.kind: _events,
     Latest.kind: _latest,
     TopRows.kind: _top_rows,
+    History.kind: _history,
     Sessions.kind: _sessions,
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,
