@@ -9,6 +9,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, StoredKind
 from twinlake.kinds.latest import Latest
@@ -80,6 +81,10 @@ STORED: tuple[StoredKind, ...] = (
     ),
     TopRows(
         name="top_rows", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",), rows=10,
+        values=("item", "amount"),
+    ),
+    History(
+        name="history", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
         values=("item", "amount"),
     ),
     Sessions(

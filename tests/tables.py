@@ -12,6 +12,7 @@ from tests.history import LATEST, SALES, latest, sales
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History
 from twinlake.kinds.kind import StoredKind
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.multisets import TopK
@@ -122,6 +123,37 @@ def _kept(records: Records) -> Shown:
     return {_of(one, COORDINATE): (one["customer"], one[AT]) for one in records if one["status"] == "paid"}
 
 
+def _statuses(timed: Iterable[tuple[datetime, Any, dict[str, Any]]]) -> Shown:
+    """What is valid from each change of a customer's status to the next; a cancelled order ends it."""
+    found: Shown = {}
+    since: dict[str, tuple[datetime, str]] = {}
+    for (customer, at), one in {(one["customer"], at): one for at, _, one in sorted(timed)}.items():
+        begun = since.get(customer)
+        if begun and begun[1] == one["status"]:
+            continue
+        if begun and begun[1] != "cancelled":
+            found[customer, begun[0]] = (begun[1], at, False)
+        since[customer] = (at, one["status"])
+    current = {(customer, at): (status, None, True) for customer, (at, status) in since.items()}
+    return found | {key: row for key, row in current.items() if row[0] != "cancelled"}
+
+
+def _by_time(records: Records) -> Shown:
+    return _statuses((one[AT], _of(one, COORDINATE), one) for one in records)
+
+
+def _by_log(records: Records) -> Shown:
+    """Kafka's time of a record, and no sooner than that of one before it in its partition and customer."""
+    ordered = sorted(records, key=lambda one: _of(one, COORDINATE))
+    latest: dict[Any, datetime] = {}
+    timed = []
+    for one in ordered:
+        of = (one["customer"], one["_partition"])
+        latest[of] = max(one["_timestamp"], latest.get(of, one["_timestamp"]))
+        timed.append((latest[of], _of(one, COORDINATE), one))
+    return _statuses(timed)
+
+
 _ADDED = {"sales": Sum("amount"), "orders": Count()}
 _TOTALS = Aggregate(
     name="totals", inputs=("orders",), columns={name: name for name in ("region", "customer", AT, "amount")},
@@ -139,6 +171,13 @@ VISITS = Case(
     ),
     keys=("customer", "session_start"), values=("session_end", "sales", "orders"), oracle=_sessions,
 )  # fmt: skip
+STATUSES = History(
+    name="statuses", inputs=("orders",), columns={name: name for name in ("customer", "status", AT)},
+    keys=("customer",), order=(AT,), values=("status",), delete_when="status = 'cancelled'",
+)  # fmt: skip
+_OF_VERSIONS: dict[str, Any] = {
+    "keys": ("customer", "valid_from"), "values": ("status", "valid_to", "is_current")
+}  # fmt: skip
 CASES = (
     Case(table=SALES, keys=("region", "window_start"), values=_MEASURED, oracle=sales),
     Case(table=LATEST, keys=("customer",), values=("order_id", "status"), oracle=latest),
@@ -163,6 +202,8 @@ CASES = (
         ),
         keys=("region", "place"), values=("order_id", "amount"), oracle=_largest,
     ),
+    Case(table=STATUSES, oracle=_by_time, **_OF_VERSIONS),
+    Case(table=replace(STATUSES, name="followed_statuses", order=()), oracle=_by_log, **_OF_VERSIONS),
     Case(
         table=Events(
             name="paid", inputs=("orders",), where="status = 'paid'",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.as_of_join import AsOfJoin as AsOfJoin
     from twinlake.kinds.derived import Derived as Derived
     from twinlake.kinds.events import Events as Events
+    from twinlake.kinds.history import History as History
     from twinlake.kinds.interval_join import IntervalJoin as IntervalJoin
     from twinlake.kinds.latest import Latest as Latest
     from twinlake.kinds.latest import mirror as mirror
@@ -68,6 +69,7 @@ _PLACES = {
     "kinds.as_of_join": ("AsOfJoin",),
     "kinds.derived": ("Derived",),
     "kinds.events": ("Events",),
+    "kinds.history": ("History",),
     "kinds.interval_join": ("IntervalJoin",),
     "kinds.latest": ("Latest", "mirror"),
     "kinds.measures.counts": ("Count", "CountDistinct"),

@@ -15,6 +15,7 @@ from tests.batch.test_retention import made_of, opened, project, shown, some, ta
 from tests.history import LATEST, SALES
 from tests.reading.test_past_tables import KEPT
 from tests.releases.lake import Lake
+from tests.tables import STATUSES
 from tests.world import Killed
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
@@ -58,6 +59,7 @@ STORED: tuple[Any, ...] = (
     replace(SALES, name="hopping", window=HOPPING),
     replace(RICH, name="rich", retention=None),
     KEPT,
+    STATUSES,
 )  # fmt: skip
 OF_TOPIC: dict[str, Kind] = {
     **{one.name: one for one in STORED},

@@ -33,6 +33,14 @@ def test_clicks_show_what_the_oracle_says(spark: SparkSession, seed: int, span: 
     assert wrong(found, expected) == {}
     assert found.keys() == expected.keys()
     assert all(found.values()), "an empty table proves nothing"
+    for click in found["clicks_with_profile"].values():  # what a join by time finds in the history
+        at, versions = click["clicked_at"], found["profile_history"].items()
+        valid = [
+            one for (user, begun), one in versions
+            if user == click["user"] and begun <= at and (one["valid_to"] is None or at < one["valid_to"])
+        ]  # fmt: skip
+        profiles = [(one["plan"], one["country"]) for one in valid] or [(None, None)]
+        assert [(click["plan"], click["country"])] == profiles
 
 
 def test_there_are_no_songs_lately_before_there_is_a_watermark(spark: SparkSession, seed: int) -> None:

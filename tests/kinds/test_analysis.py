@@ -15,6 +15,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.expression import Expression, Stage
+from twinlake.kinds.history import History
 from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
@@ -35,7 +36,10 @@ NEWEST = Latest(
     name="t", inputs=("orders",), columns={"k": "region", "at": "ordered_at", "m": "map(region, 1)"},
     keys=("k",), order=("at",), values=("at",),
 )  # fmt: skip
-
+VERSIONS = History(
+    name="t", inputs=("orders",), keys=("k",), order=("at",), values=("day",),
+    columns={**NEWEST.columns, "day": "DATE '2026-01-31'"},
+)  # fmt: skip
 DELETED = replace(
     NEWEST, columns={"k": "region", "at": "ordered_at", "gone": "_tombstone"}, delete_when="gone"
 )
@@ -70,6 +74,23 @@ def test_an_order_by_which_no_tombstone_wins_is_warned_of(
     assert [*warnings(replace(NEWEST, columns=columns, delete_when="at IS NULL"), TOPICS, spark)] == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [({}, True), ({"columns": {**DELETED.columns, "at": "coalesce(ordered_at, _timestamp)"}}, False),
+     ({"order": ()}, False), ({"where": "NOT _tombstone"}, False)],
+)  # fmt: skip
+def test_a_time_that_no_tombstone_has_is_warned_of_in_a_history(
+    spark: SparkSession, changes: dict[str, Any], warned: bool
+) -> None:
+    deletes = replace(ORDERS.contract, key_format="string", null_values="delete")
+    topics = {"orders": replace(ORDERS, contract=deletes)}
+    table = replace(VERSIONS, columns=DELETED.columns, delete_when="gone", values=("gone",))
+
+    found = [warning.why_text for warning in warnings(replace(table, **changes), topics, spark)]
+
+    assert [why.startswith("a tombstone ends no version: at") for why in found] == [True] * warned
+
+
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_every_listed_table_is_sound(spark: SparkSession, table: Kind) -> None:
     assert _why(table, spark) == []
@@ -101,6 +122,30 @@ def test_what_has_the_wrong_type_is_refused(spark: SparkSession, changes: dict, 
     found = _why(replace(TABLE, **changes), spark)
 
     assert len(found) == 1 and expected in found[0], found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"order": ("at", "k")}, []),
+        ({"order": ()}, []),
+        ({"order": ("k",)}, ["versions are on k, which is string, not timestamp"]),
+        ({"order": ("day",)}, ["versions are on day, which is date, not timestamp"]),
+        ({"order": ("at", "m")}, ["column m: map<string,int> cannot be a key or order"]),
+        ({"keys": ("m",)}, ["column m: map<string,int> cannot be a key or order"]),
+        ({"values": ("m",)}, ["column m: map<string,int> cannot be compared"]),
+        ({"delete_when": "at"}, ["delete_when: it is timestamp, not a condition"]),
+        ({"delete_when": "rand() > 0.5"}, ["delete_when: "]),
+        ({"delete_when": "status = 'x'"}, ["delete_when: [UNRESOLVED_COLUMN"]),
+    ],
+)
+def test_what_a_history_cannot_hold_is_refused(
+    spark: SparkSession, changes: dict, expected: list[str]
+) -> None:
+    found = _why(replace(VERSIONS, **changes), spark)
+
+    assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of, is_stored
 from twinlake.kinds.latest import Latest
@@ -65,13 +66,14 @@ def tables(draw: st.DrawFn) -> Any:
         "columns": columns,
         "where": draw(st.none() | TEXTS),
     }
-    kind = draw(st.sampled_from(["events", "aggregate", "latest", "sessions"]))
+    kind = draw(st.sampled_from(["events", "aggregate", "latest", "history", "sessions"]))
     if kind == "events":
         return Events(**common)
-    if kind == "latest":
+    if kind in ("latest", "history"):
         order = tuple(names[: draw(st.integers(0, 2))])
-        return Latest(**common, keys=(names[0],), order=order, values=tuple(names[1:]),
-                      delete_when=draw(st.none() | TEXTS))  # fmt: skip
+        made: type[Any] = Latest if kind == "latest" else History
+        return made(**common, keys=(names[0],), order=order, values=tuple(names[1:]),
+                    delete_when=draw(st.none() | TEXTS))  # fmt: skip
     known = [one for one in MEASURES.values() if kind == "aggregate" or measure_of(one).item is None]
     measures: dict[str, Measure] = {
         f"m{i}": measure_of(draw(st.sampled_from(known)), names[0]) for i in range(3)
@@ -217,6 +219,26 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
                 ({"inputs": ("orders", "refunds")}, "kind sessions reads one topic, not 2"),
             )
         ),
+        *(
+            (History, {"keys": ("k",), "order": ("at",), "values": ("x",), **changes}, words)
+            for changes, words in (
+                ({"keys": ()}, "no keys"),
+                ({"values": ()}, "no values"),
+                ({"keys": ("z",)}, "key 'z' is not one of"),
+                ({"values": ("z",)}, "value 'z' is not one of"),
+                ({"order": ("at", "z")}, "order column 'z' is not one of"),
+                ({"values": ("x", "k")}, "'k' is given twice"),
+                ({"columns": {**GOOD["columns"], "Valid_To": "at"}, "values": ("Valid_To",)}, "'Valid_To'"),
+                (
+                    {"columns": {**GOOD["columns"], "is_current": "1"}, "keys": ("is_current",)},
+                    "'is_current'",
+                ),
+                ({"columns": {}}, "no columns"),
+                ({"order": "at"}, "order is 'at', not a tuple of texts"),
+                ({"delete_when": True}, "delete_when is True, not text or None"),
+                ({"inputs": ("orders", "refunds")}, "kind history reads one topic, not 2"),
+            )
+        ),
         (Latest, {"keys": (), "values": ("x",)}, "no keys"),
         (Latest, {"keys": ("k",), "values": ()}, "no values"),
         (Latest, {"keys": ("k",), "order": ("z",), "values": ("x",)}, "order column 'z' is not one of"),
@@ -299,6 +321,9 @@ SAMPLES: dict[str, Any] = {
     ),
     "latest": Latest(**GOOD, keys=("k",), order=("at",), values=("x", "at"), delete_when="x = 0"),
     "latest by the log": Latest(**GOOD, keys=("k",), values=("x", "at")),
+    "top rows": TopRows(**GOOD, keys=("k",), order=("at",), rows=3, values=("x",)),
+    "history": History(**GOOD, keys=("k",), order=("at",), values=("x",), delete_when="x = 0"),
+    "history by the log": History(**GOOD, keys=("at", "k"), values=("x",)),
     "aggregate": Aggregate(
         **GOOD, keys=("k",), measures={"n": Count(), "sum": Sum("x")},
         explode=Explode(name="part", array="split(status, ' ')"),
@@ -322,7 +347,6 @@ SAMPLES: dict[str, Any] = {
         name="t", left="asks", right="hits", on=("k",), delete_when="x = 0", columns={"y": "right.x"},
     ),
     "rolling": Rolling(name="t", of="sums", last=("5 minutes", "1 day")),
-    "top rows": TopRows(**GOOD, keys=("k",), order=("at",), rows=3, values=("x",)),
     "union": Union(name="t", of=("sums", "others")),
 }  # fmt: skip
 SUMS = replace(SAMPLES["aggregate in windows"], name="sums")
@@ -374,6 +398,33 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "timeless": ("k", "x", "at"),
         "implied": (),
         "state_keys": ("k",),
+        "grid": None,
+    },
+    "top rows": {
+        "view_keys": ("k", "place"),
+        "by": ("k",),
+        "output": ("k", "place", "x"),
+        "timeless": ("k", "place", "x"),
+        "implied": (),
+        "state_keys": ("k",),
+        "grid": None,
+    },
+    "history": {
+        "view_keys": ("k", "valid_from"),
+        "by": ("k",),
+        "output": ("k", "valid_from", "valid_to", "is_current", "x"),
+        "timeless": ("k", "valid_from", "valid_to", "is_current", "x"),
+        "implied": (),
+        "state_keys": (*COORDINATE, "valid_from", "k"),
+        "grid": None,
+    },
+    "history by the log": {
+        "view_keys": ("at", "k", "valid_from"),
+        "by": ("at", "k"),
+        "output": ("at", "k", "valid_from", "valid_to", "is_current", "x"),
+        "timeless": ("at", "k", "valid_from", "valid_to", "is_current", "x"),
+        "implied": (),
+        "state_keys": (*COORDINATE, "valid_from", "k", "at"),
         "grid": None,
     },
     "aggregate": {
@@ -448,15 +499,6 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "state_keys": None,
         "grid": None,
     },
-    "top rows": {
-        "view_keys": ("k", "place"),
-        "by": ("k",),
-        "output": ("k", "place", "x"),
-        "timeless": ("k", "place", "x"),
-        "implied": (),
-        "state_keys": ("k",),
-        "grid": None,
-    },
     "union": {
         "view_keys": ("k", "window_start"),
         "by": ("k", "window_start"),
@@ -494,6 +536,21 @@ STORED: dict[str, dict[str, Any]] = {
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["k"], "order": [], "values": ["x", "at"], "delete_when": None,
         "snapshot": None, "truncate_when": None, "source_place": None,
+    },
+    "top rows": {
+        "kind": "top_rows", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "order": ["at"], "rows": 3, "values": ["x"],
+    },
+    "history": {
+        "kind": "history", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["k"], "order": ["at"], "values": ["x"], "delete_when": "x = 0",
+    },
+    "history by the log": {
+        "kind": "history", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
+        "keys": ["at", "k"], "order": [], "values": ["x"], "delete_when": None,
     },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,
@@ -535,11 +592,6 @@ STORED: dict[str, dict[str, Any]] = {
     },
     "rolling": {
         "kind": "rolling", "name": "t", "inputs": [], "of": "sums", "last": ["5 minutes", "1 day"],
-    },
-    "top rows": {
-        "kind": "top_rows", "name": "t", "inputs": ["orders"], "where": None,
-        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
-        "keys": ["k"], "order": ["at"], "rows": 3, "values": ["x"],
     },
     "union": {"kind": "union", "name": "t", "inputs": [], "of": ["sums", "others"]},
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
@@ -116,3 +116,37 @@ def top_rows(
         for place, record in enumerate(group[:rows], start=1):
             found[key, place] = {"at": record.at, "amount": record.amount, "words": record.words}
     return found
+
+
+def versions(
+    records: Iterable[Record], stamp: Callable[[Record], datetime] | None = None
+) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """By key and begin the texts that were valid in a row, by the record's time; those without one are left
+    out. With a `stamp`, Kafka's time of a record, by the log."""
+    of_key: dict[Any, list[Record]] = defaultdict(list)
+    for record in records:
+        of_key[record.key].append(record)
+    found = {}
+    for key, group in of_key.items():
+        times = _stamped(group, stamp) if stamp else [(one.at, one) for one in group if one.at]
+        times.sort(key=lambda one: (one[0], one[1].record_id))
+        begun: datetime | None = None
+        shown: tuple[str | None] | None = None
+        for at, record in dict(times).items():  # of one time the last
+            row = None if record.gone else (record.words,)
+            if row != shown:
+                if shown:
+                    found[key, begun] |= {"valid_to": at, "is_current": False}
+                if row:
+                    found[key, at] = {"words": row[0], "valid_to": None, "is_current": True}
+                begun, shown = at, row
+    return found
+
+
+def _stamped(records: list[Record], stamp: Callable[[Record], datetime]) -> list[tuple[datetime, Record]]:
+    """Each with the greatest stamp of those of its partition that are not after it in the log."""
+    return [
+        (max(stamp(one) for one in records
+             if one.record_id[1] == record.record_id[1] and one.record_id <= record.record_id), record)
+        for record in records
+    ]  # fmt: skip

@@ -9,6 +9,7 @@ from tests.laws.histories import LEVELS
 from twinlake.base.times import parse_duration
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History
 from twinlake.kinds.kind import UNKNOWN_TIME, StoredKind, ViewClock
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
@@ -54,12 +55,16 @@ THREE = TopRows(
     name="three", inputs=("made",), columns=_PLACES | _MEASURED, keys=("history", "key"), order=("at",),
     rows=3, values=("at", "amount", "words"),
 )  # fmt: skip
+VERSIONS = History(
+    name="versions", inputs=("made",), columns=_PLACES | _MEASURED | {"gone": "gone"},
+    keys=("history", "key"), order=("at",), delete_when="gone", values=("words",),
+)  # fmt: skip
 PLAIN = Events(
     name="plain", inputs=("made",), where="key <> ''", columns={"history": "history", "key": "key"}
 )
 
 
-def stored(table: Aggregate | Latest | TopRows, rows: DataFrame) -> DataFrame:
+def stored(table: Aggregate | Latest | TopRows | History, rows: DataFrame) -> DataFrame:
     """The rows of the version: partials of the blocks, merged into segments, merged into bases."""
     state = None
     for depth in (3, 2, 1):

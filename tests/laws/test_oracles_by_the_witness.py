@@ -18,7 +18,7 @@ import pytest
 from tests.laws import activity, entries, oracle, simple_measures
 from tests.laws.by_witness import Rowed, said_by_oracle
 from tests.laws.histories import History, Record, generated
-from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED, WORDS
+from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED, WORDS
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.windows import Hopping
@@ -116,6 +116,11 @@ CASES: dict[str, Case] = {
     "three": (
         THREE, lambda of: keyed(oracle.top_rows(of, rows=3), "key", "place"),
         _KEY | {"place": "int", "at": "timestamp", "amount": "decimal(12,2)", "words": "string"},
+    ),
+    "versions": (
+        VERSIONS, lambda of: keyed(oracle.versions(of), "key", "valid_from"),
+        _KEY | dict.fromkeys(("valid_from", "valid_to"), "timestamp")
+        | {"is_current": "boolean", "words": "string"},
     ),
     "sessions": (
         activity.VISITS, lambda of: keyed(activity.sessions(of), "key", "session_start", final=False),

@@ -19,7 +19,7 @@ from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
 from tests.laws.simple_measures import TABLE as SIMPLE
 from tests.laws.simple_measures import odd_histories
-from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED, WORDS, stored
+from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED, WORDS, stored
 from tests.laws.test_joins import kept
 from tests.longer import some
 from tests.witness.asking import answered, asked, differing, log_of, view_of, written
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 COUNTED = {"n": Count(), "sizes": Histogram("amount", edges=(-1, 0, 0.005, 1))}
 """Kinds with a merge of their own, whose oracles have no histogram."""
 TABLES = (
-    TOTALS, WINDOWED, WORDS, NEWEST, THREE, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY,
+    TOTALS, WINDOWED, WORDS, NEWEST, THREE, VERSIONS, SIMPLE, ENTRIES, SLIDING, VISITS, HOURLY,
     replace(VISITS, name="sized_visits", measures=COUNTED),
     replace(SLIDING, name="sized_sliding", measures=COUNTED),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.reading.test_past_tables import COLUMNS, KEPT, LATELY, PAID, SHARES, 
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History as Versions
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
@@ -35,7 +37,14 @@ LAST_TWO = TopRows(
     name="last_two", inputs=("orders",), columns=COLUMNS, keys=("customer",), order=("at",), rows=2,
     values=("amount",),
 )  # fmt: skip
-TABLES: tuple[Kind, ...] = (SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO)
+STATUSES = Versions(
+    name="statuses", inputs=("orders",), columns={**COLUMNS, "status": "status"}, keys=("customer",),
+    order=("at",), values=("status",),
+)  # fmt: skip
+TABLES: tuple[Kind, ...] = (
+    SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO, STATUSES,
+    replace(STATUSES, name="followed", order=()),
+)  # fmt: skip
 MINUTE = timedelta(minutes=1)
 
 
@@ -60,10 +69,33 @@ def minute(record: dict[str, Any]) -> datetime:
     return at.replace(second=0, microsecond=0)
 
 
+TIMES = {"statuses": "ordered_at", "followed": "_timestamp"}
+"""By a table with versions, the time of a record that they go by."""
+
+
+def is_of_version(table: str, row: dict[str, Any], one: dict[str, Any]) -> bool:
+    """Whether the record is of the version, or of the time at which it ended."""
+    begun, ended = row["valid_from"], row["valid_to"]
+    at = one[TIMES[table]].astimezone(UTC)
+    return bool(row["customer"] == one["customer"] and begun <= at and (ended is None or at <= ended))
+
+
+def decides(table: str, row: dict[str, Any], behind: list[dict[str, Any]]) -> int | None:
+    """The offset of the record whose row it is; None where all of them made it."""
+    newest = sorted(behind, key=lambda one: (one["ordered_at"], offset(one)), reverse=True)
+    if table in ("latest_order", "last_two"):
+        return offset(newest[row.get("place", 1) - 1])
+    if table in TIMES:  # it began the version; of those at one time the last
+        return max(offset(one) for one in behind if one[TIMES[table]].astimezone(UTC) == row["valid_from"])
+    return None
+
+
 BEHIND: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "sales_per_region": lambda row, one: (row["region"], row["window_start"]) == (one["region"], minute(one)),
     "latest_order": lambda row, one: row["customer"] == one["customer"],
     "last_two": lambda row, one: row["customer"] == one["customer"],
+    "statuses": lambda row, one: is_of_version("statuses", row, one),
+    "followed": lambda row, one: is_of_version("followed", row, one),
     "visits": lambda row, one: (
         row["customer"] == one["customer"] and row["session_start"] <= one["ordered_at"] <= row["session_end"]
     ),
@@ -94,9 +126,8 @@ def test_the_records_behind_a_row_are_those_that_a_loop_over_the_log_finds(
     assert [one["offset"] for one in found["records"]] == sorted(map(offset, expected))[:20]
     assert [one["id"] for one in found["records"]] == [f"e{one['offset']}" for one in found["records"]]
     assert (partition["topic"], partition["partition"], partition["records"]) == ("orders", 0, len(expected))
-    newest = sorted(expected, key=lambda one: (one["ordered_at"], offset(one)), reverse=True)
-    decided, place = found["decided"], {"latest_order": 1, "last_two": row.get("place")}.get(table)
-    assert decided["offset"] == offset(newest[place - 1]) if place else decided is None
+    decided = found["decided"]
+    assert (decided and decided["offset"]) == decides(table, row, expected)
     offsets = sorted(map(offset, expected))
     assert (partition["first_offset"], partition["last_offset"]) == (offsets[0], offsets[-1])
 

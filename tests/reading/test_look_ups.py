@@ -29,6 +29,7 @@ from twinlake.config import users
 from twinlake.config.rights import Rights
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.derived import Derived
+from twinlake.kinds.history import History as Versions
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
@@ -83,10 +84,14 @@ SHARES = Derived(
     sql="SELECT region, sum(orders) AS orders, max(n) AS paid FROM sales_per_region "
     "CROSS JOIN (SELECT count(*) AS n FROM paid) GROUP BY region",
 )  # fmt: skip
-TABLES: tuple[Kind, ...] = (
-    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, TYPED,
+STATUSES = Versions(
+    name="statuses", inputs=("orders",), columns={"customer": "customer", "status": "status"},
+    keys=("customer",), values=("status",),
 )  # fmt: skip
-PLANNED = {"sales_per_region", "latest_order", "visits", "kept", "hopping", "typed", "paid"}
+TABLES: tuple[Kind, ...] = (
+    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, TYPED, STATUSES,
+)  # fmt: skip
+PLANNED = {"sales_per_region", "latest_order", "visits", "kept", "hopping", "typed", "paid", "statuses"}
 """Those whose look-ups a prepared plan answers; of others it depends on what Spark plans."""
 
 

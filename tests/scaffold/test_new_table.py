@@ -28,8 +28,10 @@ from twinlake.topics.topic import load_topic, topic_names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LISTED = ("aggregate", "events", "latest", "top_rows", "sessions", "interval_join", "as_of_join", "rolling",
-          "union", "derived")  # fmt: skip
+LISTED = (
+    "aggregate", "events", "latest", "top_rows", "history", "sessions", "interval_join", "as_of_join",
+    "rolling", "union", "derived",
+)  # fmt: skip
 JOINS = ("interval_join", "as_of_join")
 OF_ONE = tuple(kind for kind in LISTED if kind != "union")
 TOPICS = {
@@ -39,7 +41,7 @@ TOPICS = {
     "bare": {"at": "timestamp"},
     "odd": {"select": "string", "from": "string", "final": "double", "window_start": "timestamp",
             "a__b": "string", "last": "string", "place": "bigint", "left": "boolean", "odd": "string",
-            "current_date": "date", "records": "bigint", "at": "timestamp"},
+            "current_date": "date", "records": "bigint", "valid_from": "timestamp", "at": "timestamp"},
     "nested": {"who": "struct<name:string,tags:array<string>>", "many": "array<struct<n:bigint>>",
                "scores": "map<string,bigint>", "inside": "struct<m:map<string,string>>", "raw": "binary",
                "at": "timestamp"},

@@ -16,7 +16,8 @@ from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
 from tests.laws.simple_measures import TABLE as SIMPLE
 from tests.laws.simple_measures import odd_histories
-from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED
+from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED
+from tests.laws.test_history import stamped
 from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
@@ -40,10 +41,19 @@ FOLLOWS = replace(NEWEST, name="follows", order=())
 BY_TWO = replace(
     NEWEST, name="by_two", order=("ratio", "words"), delete_when="words = 'x'", values=("words", "ratio")
 )
+VERSIONS_BY_TWO = replace(
+    VERSIONS, name="versions_by_two", order=("at", "ratio", "words"), delete_when="words = 'x'",
+    values=("words", "ratio"),
+)  # fmt: skip
+"""Doubles among its values, NULL among what decides between rows of one time, deletes that may be NULL."""
 WHOLE_NUMBERS = Aggregate(
     name="plain_entries", inputs=("made",), keys=ENTRIES.keys, window=ENTRIES.window,
     columns={name: sql for name, sql in ENTRIES.columns.items() if name != "odd"} | {"odd": "ratio"},
     measures=ENTRIES.measures,
+)  # fmt: skip
+OF_ONE_TOPIC = (
+    PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO, THREE,
+    VERSIONS, VERSIONS_BY_TWO,
 )  # fmt: skip
 
 
@@ -74,7 +84,7 @@ def answer(table: Kind, rows: DataFrame, log: TopicLog, folder: Path) -> Answer:
 
 @pytest.mark.parametrize(
     "table",
-    [PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO, THREE],
+    OF_ONE_TOPIC,
     ids=lambda table: table.name,
 )
 def test_the_witness_finds_what_a_table_of_one_topic_shows(
@@ -84,6 +94,18 @@ def test_the_witness_finds_what_a_table_of_one_topic_shows(
 
     assert found.verdict == EQUAL and found.rows > 300, differing(found)
     assert found.final is None or (found.final.verdict, found.final.rows) == (EQUAL, found.rows)
+
+
+def test_the_witness_finds_the_versions_of_a_history_that_follows_the_log(
+    rows: DataFrame, tmp_path: Path
+) -> None:
+    """Kafka's times are in part equal, and go back."""
+    stamps = stamped(rows)
+    table = replace(VERSIONS, name="followed", order=(), values=("words", "ratio"))
+
+    found = answer(table, stamps, log_of(stamps, tmp_path, watermark=micros(WATERMARK)), tmp_path)
+
+    assert found.verdict == EQUAL and found.rows > 300, differing(found)
 
 
 def test_the_witness_finds_sessions_and_their_windows(spark: SparkSession, seed: int, tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ import pytest
 
 from tests.laws import activity, joins
 from tests.laws.histories import START, generated, packed
-from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED
+from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED
 from tests.witness import hostile
 from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
 from tests.witness.test_kinds import FIRST, micros, whole
 from twinlake.kinds import latest, sessions, steps, windows
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures import multisets, spread
@@ -182,6 +183,15 @@ OF_HISTORIES: dict[str, tuple[Kind, Plant]] = {
     "NULL wins in Latest": (NEWEST, nulls_win),
     "NULL comes first in TopRows": (THREE, nulls_win),
     "TopRows shows a row too few": (THREE, in_text(TopRows, "_first", r", 3\)$", ", 2)")),
+    "a History begins a version with each row": (
+        VERSIONS, in_text(History, "view", r"NOT \(IF.*\) AS `_changed`", "true AS `_changed`"),
+    ),
+    "a History ends versions at rows that change nothing": (
+        VERSIONS, in_text(History, "view", r"`_to` AS `valid_to`", "`_next` AS `valid_to`"),
+    ),
+    "a delete ends no version of a History": (
+        VERSIONS, in_text(History, "view", r"\) WHERE `_changed`", ") WHERE `_changed` AND NOT `_deleted`"),
+    ),
     "a row passes whose condition is NULL": (replace(TOTALS, where="amount > 0.00"), keeps_unknown),
     "sessions end at the gap itself": (
         activity.VISITS, in_text(sessions, "begins_sql", r"\) > max", r") >= max"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from twinlake.base import quote
 from twinlake.base.as_json import to_json
 from twinlake.base.errors import BusyError
 from twinlake.base.job import Run
@@ -241,8 +242,8 @@ def _difference(
 
 
 def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """What a reader of the view would see if these merged states were all, by the view's key; nothing for a
-    hidden row."""
+    """What a reader of the view would see if these merged states were all, by the view's key as far as states
+    have it: of several rows of a state the first. Nothing for a hidden row."""
     from pyspark.sql import functions as F
 
     found: dict[str, dict[str, Any]] = {}
@@ -256,16 +257,18 @@ def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str,
         definition = feed.definition
         shown = feed.spark.sql(definition.view({definition.name: relation}, ViewClock()))
         seen = shown.where(known_to_python(shown.schema, F.col)).select(*definition.timeless)
-        for row in seen.collect():
+        for row in seen.orderBy(*map(quote.name, definition.view_keys)).collect():
             values = {name: to_json(value) for name, value in row.asDict().items()}
-            found[_key_text(feed, row.asDict())] = values
+            found.setdefault(_key_text(feed, row.asDict()), values)
     finally:
         feed.spark.catalog.dropTempView(relation)
     return found
 
 
 def _key_text(feed: MaintainedVersion, row: dict[str, Any]) -> str:
-    return json.dumps({name: to_json(row[name]) for name in feed.definition.view_keys}, sort_keys=True)
+    stored = feed.state_types
+    names = (name for name in feed.definition.view_keys if name in stored)
+    return json.dumps({name: to_json(row[name]) for name in names}, sort_keys=True)
 
 
 def cause_of(speed: Any, batch: Any) -> str:

@@ -10,6 +10,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.latest import Latest
@@ -23,6 +24,7 @@ _LISTED: tuple[type[Kind], ...] = (
     Sessions,
     Latest,
     TopRows,
+    History,
     Events,
     IntervalJoin,
     AsOfJoin,

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from twinlake.base.errors import DefinitionError
 
-_REST = "_rest"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Events(Definition):
@@ -119,15 +117,7 @@ class Events(Definition):
         return spread.select(*map(quote.name, self._state), *evidence.of_one_row())
 
     def merge(self, states: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        # rows of one key are equal; the greatest is the same one whatever a damaged table has made of that
-        rest = [name for name in self._state if name not in self.state_keys]
-        greatest = F.expr(f"max(struct({quote.names(rest)}))").alias(_REST)
-        merged = states.groupBy(*map(quote.name, self.state_keys)).agg(greatest, *evidence.merged())
-        picked = {name: F.col(_REST).getField(name).alias(name) for name in rest}
-        columns = (picked.get(name, F.col(quote.name(name))) for name in self._state)
-        return merged.select(*columns, *evidence.NAMES)
+        return evidence.once(states, self.state_keys, self._state)
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return {}

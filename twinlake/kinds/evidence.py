@@ -6,6 +6,7 @@ No measure's error can hide a lost record: a certificate compares these columns 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
@@ -22,7 +23,7 @@ NAMES = (ROWS, HASH_LOW, HASH_HIGH)
 TELLS = f"{HASH_LOW} IS NOT NULL"
 """Holds for the states that tell of records. Beside them may be others without hashes, such as entry rows:
 their `_rows` counts records that a state with hashes has counted already."""
-_HASH = "_hash"
+_HASH, _REST = "_hash", "_rest"
 _PARTS = (
     Part(name=ROWS, from_rows="count(1)", merge=f"sum({ROWS})"),
     Part(name=HASH_LOW, from_rows=f"sum({_HASH} & 4294967295)", merge=f"sum({HASH_LOW})"),
@@ -43,6 +44,18 @@ def of_one_row() -> list[Column]:
 
     low, high = f"{_HASH} & 4294967295", f"shiftrightunsigned({_HASH}, 32)"
     return [F.expr(sql).alias(name) for name, sql in zip(NAMES, ("1L", low, high), strict=True)]
+
+
+def once(states: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
+    """Of states that are a row each, one of every key, with these columns, keys among them."""
+    from pyspark.sql import functions as F
+
+    # rows of one key are equal; the greatest is the same one whatever a damaged table has made of that
+    rest = [name for name in columns if name not in keys]
+    greatest = F.expr(f"max(struct({quote.names(rest)}))").alias(_REST)
+    found = states.groupBy(*map(quote.name, keys)).agg(greatest, *merged())
+    picked = {name: F.col(_REST).getField(name).alias(name) for name in rest}
+    return found.select(*(picked.get(name, F.col(quote.name(name))) for name in columns), *NAMES)
 
 
 def from_rows() -> list[Column]:

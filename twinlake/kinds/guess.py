@@ -13,7 +13,10 @@ from twinlake.base import quote
 from twinlake.kinds.equality import has_order, is_comparable, is_number
 from twinlake.topics.topic import Topic
 
-VIEWS_OWN = {"window_start", "window_end", "session_start", "session_end", "final", "last", "place"}
+VIEWS_OWN = {
+    "window_start", "window_end", "session_start", "session_end", "final", "last", "place",
+    "valid_from", "valid_to", "is_current",
+}  # fmt: skip
 """Columns that views of some kinds have by themselves."""
 _WORDS = re.compile(
     "(all|anti|any|array|as|between|both|case|cast|cross|current_\\w+|distinct|else|end|except|exists|extract|"

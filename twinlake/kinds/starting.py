@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from twinlake.base import quote
 from twinlake.base.errors import UsageError
@@ -20,17 +19,18 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.guess import Rows, free_name, rows_of, sql_name
+from twinlake.kinds.guess import Rows
+from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of
 from twinlake.kinds.latest import Latest, mirror
+from twinlake.kinds.making import Making, common, joined, sides
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.selecting import matched, selected
 from twinlake.kinds.sessions import Sessions
-from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Tumbling
@@ -39,7 +39,6 @@ from twinlake.topics.topic import Topic
 
 NEAR = "5 minutes"
 """How far apart the rows are that an interval join begins with."""
-_CELL = "1 hour"
 
 
 def starting(
@@ -50,7 +49,7 @@ def starting(
     UsageError for sources of which the kind cannot be made; `tables` are those that there are.
     """
     known = _bound(tables)
-    made = _MAKERS[named(kind)](_Making(name=name, sources=sources, topics=topics, tables=known))
+    made = _MAKERS[named(kind)](Making(name=name, sources=sources, topics=topics, tables=known))
     around = {**known, **{one.name: one for one in made}}
     for one in made:
         for wrong in unknown(one, around):
@@ -87,39 +86,7 @@ def _bound(tables: Iterable[Kind]) -> dict[str, Kind]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Making:
-    """What is asked for, and what there is to make it of."""
-
-    name: str
-    sources: Sequence[str]
-    topics: Mapping[str, Topic]
-    tables: Mapping[str, Kind]
-
-    def rows(self, source: str) -> Rows:
-        """A topic's; UsageError for what is none."""
-        if source in self.topics:
-            return rows_of(self.topics[source])
-        what = "is a table, and this kind reads a topic" if source in self.tables else "is not there"
-        raise UsageError(
-            f"{self.name} cannot be made of {source}", f"{source} {what}",
-            f"name a topic: {', '.join(self.topics) or 'make one with `twinlake new topic`'}",
-        )  # fmt: skip
-
-    def table(self, source: str) -> Kind | None:
-        """A table; None for a topic, UsageError for what is neither."""
-        if source in self.tables:
-            return self.tables[source]
-        if source not in self.topics:
-            known = ", ".join(dict.fromkeys((*self.topics, *self.tables)))
-            raise UsageError(
-                f"{self.name} cannot be made of {source}", "there is no topic and no table of this name",
-                f"known: {known or 'none; make a topic with `twinlake new topic`'}",
-            )  # fmt: skip
-        return None
-
-
-def _aggregate(making: _Making, window: str | None = "1 minute", name: str = "") -> tuple[Kind, ...]:
+def _aggregate(making: Making, window: str | None = "1 minute", name: str = "") -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     key, number = guess.group(rows), guess.amount(rows)
     columns = rows.only(key, number, rows.time if window else None)
@@ -135,7 +102,7 @@ def _aggregate(making: _Making, window: str | None = "1 minute", name: str = "")
     )  # fmt: skip
 
 
-def _events(making: _Making) -> tuple[Kind, ...]:
+def _events(making: Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     return (Events(name=making.name, inputs=(rows.topic,), columns=dict(rows.columns)),)
 
@@ -146,7 +113,7 @@ def _keyed(rows: Rows) -> tuple[tuple[str, ...], dict[str, str]]:
     return (keys, dict(rows.columns)) if keys else (("everything",), {"everything": "'all'", **rows.columns})
 
 
-def _top_rows(making: _Making) -> tuple[Kind, ...]:
+def _top_rows(making: Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     keys, columns = _keyed(rows)
     return (
@@ -157,7 +124,7 @@ def _top_rows(making: _Making) -> tuple[Kind, ...]:
     )  # fmt: skip
 
 
-def _latest(making: _Making) -> tuple[Kind, ...]:
+def _latest(making: Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     if rows.change_data:
         return (_mirrored(making.name, rows),)
@@ -166,6 +133,28 @@ def _latest(making: _Making) -> tuple[Kind, ...]:
         Latest(
             name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, order=(rows.time,),
             values=tuple(one for one in columns if one not in keys),
+        ),
+    )  # fmt: skip
+
+
+def _history(making: Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    if rows.change_data:
+        now = _mirrored(making.name, rows)
+        return (
+            History(
+                name=making.name, inputs=now.inputs, where="op <> 't'", columns=now.columns, keys=now.keys,
+                values=now.values, delete_when=now.delete_when,
+            ),
+        )  # fmt: skip
+    keys, columns = _keyed(rows)
+    # with its time or its own id among them every row would be another version
+    values = [one for one in columns if one not in (*keys, rows.time, rows.unique)] or [rows.time]
+    shown = (*keys, *values, rows.time)
+    return (
+        History(
+            name=making.name, inputs=(rows.topic,), keys=keys, order=(rows.time,), values=tuple(values),
+            columns={name: sql for name, sql in columns.items() if name in shown},
         ),
     )  # fmt: skip
 
@@ -181,7 +170,7 @@ def _mirrored(name: str, rows: Rows) -> Latest:
     )
 
 
-def _sessions(making: _Making) -> tuple[Kind, ...]:
+def _sessions(making: Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
     key = guess.entity(rows) or guess.group(rows)
     columns = rows.only(key, rows.time)
@@ -195,100 +184,26 @@ def _sessions(making: _Making) -> tuple[Kind, ...]:
     )  # fmt: skip
 
 
-def _interval_join(making: _Making) -> tuple[Kind, ...]:
-    left, right, beside, on = _sides(making, NEAR)
+def _interval_join(making: Making) -> tuple[Kind, ...]:
+    left, right, beside, on = sides(making, NEAR)
     store = right.kept
     reach = format_duration(store.reach_ahead) if store and store.reach_ahead else "0 seconds"
     join = IntervalJoin(
         name=making.name, left=left.name, right=right.name, on=on, before=reach,
-        columns=_joined(left, right, on),
+        columns=joined(left, right, on),
     )  # fmt: skip
     return (*beside, join)
 
 
-def _as_of_join(making: _Making) -> tuple[Kind, ...]:
-    left, right, beside, on = _sides(making, "0 seconds")
+def _as_of_join(making: Making) -> tuple[Kind, ...]:
+    left, right, beside, on = sides(making, "0 seconds")
     join = AsOfJoin(
-        name=making.name, left=left.name, right=right.name, on=on, columns=_joined(left, right, on)
+        name=making.name, left=left.name, right=right.name, on=on, columns=joined(left, right, on)
     )
     return (*beside, join)
 
 
-def _sides(making: _Making, ahead: str) -> tuple[Kind, Kind, tuple[Kind, ...], tuple[str, ...]]:
-    """Both sides of a join, those of them that are to be made beside it, and what they are joined on."""
-    there = [_kept_table(making, source) for source in making.sources]
-    rows = [
-        None if table else rows_of(making.topics[source])
-        for table, source in zip(there, making.sources, strict=True)
-    ]
-    key = _common(making, there, rows)
-    made: dict[str, Kind] = {}
-    sides: list[Kind] = []
-    for table, side in zip(there, rows, strict=True):
-        if side is not None:
-            store = Store(keys=(key,), on=side.time, cell=_CELL, ahead=ahead)
-            kept = Events(
-                name=f"kept_{side.topic}", inputs=(side.topic,), columns=dict(side.columns), store=store
-            )
-            table = made.setdefault(kept.name, kept)
-        assert table is not None
-        sides.append(table)
-    return sides[0], sides[1], tuple(made.values()), (key,)
-
-
-def _kept_table(making: _Making, source: str) -> Kind | None:
-    """The table in which joins find the rows of the source, where there is one."""
-    table = making.table(source)
-    if table is not None and (table.kept is not None or source not in making.topics):
-        return table  # one that keeps nothing is refused with the reason
-    kept = making.tables.get(f"kept_{source}")
-    if kept is not None and kept.kept is None:
-        raise UsageError(
-            f"{making.name} cannot be made of {source}", f"its table {kept.name} keeps no rows for joins",
-            f"give {kept.name} a store, or name a table that has one",
-        )  # fmt: skip
-    return kept
-
-
-def _common(making: _Making, tables: Sequence[Kind | None], rows: Sequence[Rows | None]) -> str:
-    """A column that both sides have, to join them on."""
-    choices: list[list[str]] = []
-    for table, side in zip(tables, rows, strict=True):
-        if side is None:
-            choices.append(list(table.kept.keys) if table is not None and table.kept else [])
-        else:
-            fit = [one for one in side.columns if guess.can_be_key(side, one)]
-            choices.append(sorted(fit, key=lambda one: (one not in side.keys, not guess.is_id(one))))
-    for one in choices[0]:
-        types = {side.types[one] for side in rows if side is not None and one in side.types}
-        if one in choices[1] and len(types) <= 1:
-            return one
-    listed = "; ".join(
-        f"{source}: {', '.join(found) or 'none'}"
-        for source, found in zip(making.sources, choices, strict=True)
-    )
-    raise UsageError(
-        f"{' and '.join(making.sources)} cannot be joined",
-        f"they have no column of one name and type: {listed}",
-        "write kept tables in which it has one name, then name these (docs/kinds.md)",
-    )  # fmt: skip
-
-
-def _joined(left: Kind, right: Kind, on: Sequence[str]) -> dict[str, str]:
-    sides = {
-        side: [one for one in table.output if not one.startswith("_") and one not in on]
-        for side, table in (("left", left), ("right", right))
-    }
-    found: dict[str, str] = {}
-    for side, names in sides.items():
-        other = [*on, *sides["right" if side == "left" else "left"], "final"]
-        for one in names:
-            clashes = one.lower() in (name.lower() for name in other)
-            found[free_name(f"{side}_{one}" if clashes else one, found, side)] = f"{side}.{sql_name(one)}"
-    return found
-
-
-def _rolling(making: _Making) -> tuple[Kind, ...]:
+def _rolling(making: Making) -> tuple[Kind, ...]:
     source = making.sources[0]
     table = making.table(source)
     if table is None or (table.unwindowed("last") is None and source in making.topics):
@@ -299,7 +214,7 @@ def _rolling(making: _Making) -> tuple[Kind, ...]:
     return (Rolling(name=making.name, of=source, last=lengths),)
 
 
-def _union(making: _Making) -> tuple[Kind, ...]:
+def _union(making: Making) -> tuple[Kind, ...]:
     tables = [making.table(source) for source in making.sources]
     if not any(tables):
         return _counted_together(making, [making.rows(source) for source in making.sources])
@@ -311,9 +226,9 @@ def _union(making: _Making) -> tuple[Kind, ...]:
     return (Union(name=making.name, of=tuple(making.sources)),)
 
 
-def _counted_together(making: _Making, topics: Sequence[Rows]) -> tuple[Kind, ...]:
+def _counted_together(making: Making, topics: Sequence[Rows]) -> tuple[Kind, ...]:
     """The records of two topics per minute, by a column that both have."""
-    key = _common(making, [None] * len(topics), topics)
+    key = common(making, [None] * len(topics), topics)
     at, count = ("at" if key != "at" else "time", "records" if key != "records" else "number_of_records")
     counts = tuple(
         Aggregate(
@@ -326,7 +241,7 @@ def _counted_together(making: _Making, topics: Sequence[Rows]) -> tuple[Kind, ..
     return (*counts, Union(name=making.name, of=tuple(one.name for one in counts)))
 
 
-def _derived(making: _Making) -> tuple[Kind, ...]:
+def _derived(making: Making) -> tuple[Kind, ...]:
     tables = [making.table(source) for source in making.sources]
     there = [one for one in tables if one is not None]
     if len(there) < len(tables):
@@ -340,7 +255,7 @@ def _derived(making: _Making) -> tuple[Kind, ...]:
     return (selected(making.name, there[0]) if len(there) == 1 else matched(making.name, *there),)
 
 
-def _top_ten(making: _Making) -> tuple[Kind, ...]:
+def _top_ten(making: Making) -> tuple[Kind, ...]:
     """The most frequent keys of a topic."""
     (counts,) = _aggregate(making, None, f"{making.name}_counts")
     key, measure = counts.output[0], counts.output[1]
@@ -369,11 +284,12 @@ def _measures(rows: Rows, taken: Iterable[str | None], more: Mapping[str, Measur
 
 _SOURCES = {IntervalJoin.kind: (2, 2), AsOfJoin.kind: (2, 2), Derived.kind: (1, 2), Union.kind: (2, 2)}
 """Those that are not of one."""
-_MAKERS: Mapping[str, Callable[[_Making], tuple[Kind, ...]]] = {
+_MAKERS: Mapping[str, Callable[[Making], tuple[Kind, ...]]] = {
     Aggregate.kind: _aggregate,
     Events.kind: _events,
     Latest.kind: _latest,
     TopRows.kind: _top_rows,
+    History.kind: _history,
     Sessions.kind: _sessions,
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,

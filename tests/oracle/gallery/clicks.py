@@ -21,6 +21,7 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
         "kept_clicks": _events(clicks, "user", "page", "clicked_at"),
         "kept_profiles": _events(profiles, "user", "plan", "country", "valid_from"),
         "kept_searches": _events(searches, "user", "words", "searched_at"),
+        "profile_history": profile_history(profiles),
         "clicks_with_profile": clicks_with_profile(clicks, profiles),
         "clicks_after_searches": clicks_after_searches(clicks, searches),
         "user_sessions": user_sessions(clicks),
@@ -28,6 +29,23 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
         "songs_lately": lately,
         "top_songs": top_songs(lately),
     }
+
+
+def profile_history(profiles: list[Record]) -> Rows:
+    shown: Rows = {}
+    for user, held in _by_user(profiles).items():
+        held.sort(key=lambda one: (one["valid_from"], _place(one)))
+        last_of_time = {one["valid_from"]: (one["plan"], one["country"]) for one in held}
+        begun: dict[datetime, tuple[str, str | None]] = {}
+        for at, profile in last_of_time.items():
+            if not begun or profile != [*begun.values()][-1]:
+                begun[at] = profile
+        ends = [*[*begun][1:], None]
+        for (at, (plan, country)), end in zip(begun.items(), ends, strict=True):
+            shown[user, at] = {
+                "valid_to": end, "is_current": end is None, "plan": plan, "country": country,
+            }  # fmt: skip
+    return shown
 
 
 def clicks_with_profile(clicks: list[Record], profiles: list[Record]) -> Rows:

@@ -6,6 +6,7 @@ from twinlake.witness.kinds.aggregate import aggregate
 from twinlake.witness.kinds.as_of_join import as_of_join
 from twinlake.witness.kinds.derived import derived
 from twinlake.witness.kinds.events import events
+from twinlake.witness.kinds.history import history
 from twinlake.witness.kinds.interval_join import interval_join
 from twinlake.witness.kinds.latest import latest
 from twinlake.witness.kinds.rolling import rolling
@@ -20,6 +21,7 @@ KINDS: dict[str, Kind] = {
     "sessions": sessions,
     "latest": latest,
     "top_rows": top_rows,
+    "history": history,
     "interval_join": interval_join,
     "as_of_join": as_of_join,
     "rolling": rolling,
