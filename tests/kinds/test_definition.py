@@ -21,6 +21,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of, is_stored
 from twinlake.kinds.latest import Latest
@@ -33,7 +34,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
-from twinlake.kinds.windows import Grid, Hopping, Tumbling
+from twinlake.kinds.windows import Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
     lambda n: not n.startswith(("window", "final"))
