@@ -17,7 +17,7 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.windows import Hopping, Tumbling
 
 HOUR, TICK = timedelta(hours=1), timedelta(microseconds=1)
-_TIMES = (-25 * HOUR, -HOUR, -TICK, timedelta(0), HOUR - TICK, HOUR, 23 * HOUR, 24 * HOUR, 25 * HOUR)
+_TIMES = (-25 * HOUR, -HOUR, -TICK, timedelta(0), HOUR - TICK, HOUR, 23 * HOUR, 24.5 * HOUR, 25 * HOUR)
 """From the beginning of a day, for the nine times that generated records have."""
 
 
