@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.windows import Tumbling
 from twinlake.reading.explain import Question, explain
 from twinlake.reference.json_output import COMMANDS
 
@@ -35,7 +37,13 @@ LAST_TWO = TopRows(
     name="last_two", inputs=("orders",), columns=COLUMNS, keys=("customer",), order=("at",), rows=2,
     values=("amount",),
 )  # fmt: skip
-TABLES: tuple[Kind, ...] = (SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO)
+LOCAL = replace(
+    SALES, name="local", window=Tumbling(on="ordered_at", size="1 day", time_zone="Asia/Kamchatka")
+)
+"""There it is midnight, just before the first records."""
+TABLES: tuple[Kind, ...] = (
+    SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO, LOCAL,
+)  # fmt: skip
 MINUTE = timedelta(minutes=1)
 
 
@@ -62,6 +70,9 @@ def minute(record: dict[str, Any]) -> datetime:
 
 BEHIND: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "sales_per_region": lambda row, one: (row["region"], row["window_start"]) == (one["region"], minute(one)),
+    "local": lambda row, one: (
+        row["region"] == one["region"] and row["window_start"] <= one["ordered_at"] < row["window_end"]
+    ),
     "latest_order": lambda row, one: row["customer"] == one["customer"],
     "last_two": lambda row, one: row["customer"] == one["customer"],
     "visits": lambda row, one: (

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -65,6 +66,9 @@ HOPPING = Aggregate(
         "sales": Sum("amount"), "mean": Avg("price"),
     },
 )  # fmt: skip
+LOCAL = replace(
+    HOPPING, name="local", window=Hopping(on="at", size="3 days", every="1 day", time_zone="Asia/Kamchatka")
+)
 TYPES = {
     "flag": "order_id % 2 = 0", "tiny": "cast(order_id % 3 AS tinyint)",
     "small": "cast(order_id % 4 AS smallint)", "number": "cast(order_id % 5 AS int)",
@@ -84,9 +88,9 @@ SHARES = Derived(
     "CROSS JOIN (SELECT count(*) AS n FROM paid) GROUP BY region",
 )  # fmt: skip
 TABLES: tuple[Kind, ...] = (
-    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, TYPED,
+    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, LOCAL, TYPED,
 )  # fmt: skip
-PLANNED = {"sales_per_region", "latest_order", "visits", "kept", "hopping", "typed", "paid"}
+PLANNED = {"sales_per_region", "latest_order", "visits", "kept", "hopping", "local", "typed", "paid"}
 """Those whose look-ups a prepared plan answers; of others it depends on what Spark plans."""
 
 
