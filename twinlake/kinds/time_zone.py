@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from twinlake.base.errors import UsageError, near
-from twinlake.base.times import EPOCH
+from twinlake.base.times import EPOCH, format_moment, parse_moment
 
 Offsets = tuple[tuple[int | None, int], ...]
 """(from when on, how far local time is ahead of UTC), both in seconds, the first since 1970; in order. The
@@ -44,19 +44,31 @@ def known_offsets(name: Any) -> Offsets | None:
     return offsets_of(name) if isinstance(name, str) and name in _names() else None
 
 
+def offsets_to_json(found: Offsets) -> list[list[Any]]:
+    """Pairs (time, seconds), the first time empty: a map in order, so that a plan says which ones differ."""
+    times = ("" if begin is None else format_moment(EPOCH + begin * _SECOND) for begin, _ in found)
+    return [[time, ahead] for time, (_, ahead) in zip(times, found, strict=True)]
+
+
 def offsets_from_json(data: Iterable[Any]) -> Offsets:
-    """The inverse of the lists that JSON makes of them; ValueError where they are none."""
-    found = tuple((begin, int(offset)) for begin, offset in data)
-    if not found or found[0][0] is not None or any(type(begin) is not int for begin, _ in found[1:]):
-        raise ValueError("offsets of a time zone begin with null, and go on with numbers")
-    if any(before >= after for (before, _), (after, _) in pairwise(found[1:])):
-        raise ValueError("offsets of a time zone are in order of time")
-    return found
+    """The inverse of `offsets_to_json`; ValueError where they are none."""
+    (first, ahead), *others = data
+    found = [(begin, int(offset)) for begin, offset in ((_seconds(text), one) for text, one in others)]
+    if first or any(before >= after for (before, _), (after, _) in pairwise(found)):
+        raise ValueError("offsets of a time zone begin with an empty time, and go on in order")
+    return (None, int(ahead)), *found
 
 
 @cache
 def _names() -> frozenset[str]:
     return frozenset(files("tzdata").joinpath("zones").read_text().split())
+
+
+def _seconds(text: str) -> int:
+    try:
+        return (parse_moment(text) - EPOCH) // _SECOND
+    except UsageError as error:
+        raise ValueError(error.what) from error
 
 
 def _changes(zone: ZoneInfo) -> Iterator[tuple[int, int]]:

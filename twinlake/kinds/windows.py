@@ -14,7 +14,7 @@ from twinlake.base.times import format_moment, moment_or_none, parse_duration, p
 from twinlake.kinds.definition import NOT_STORED, Definition, refuse_keys
 from twinlake.kinds.grid import Grid, micros
 from twinlake.kinds.local_days import cell_runs, refuse_zone
-from twinlake.kinds.time_zone import Offsets, known_offsets, offsets_from_json
+from twinlake.kinds.time_zone import Offsets, known_offsets, offsets_from_json, offsets_to_json
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
@@ -126,7 +126,7 @@ def _zone_json(window: Window) -> dict[str, Any]:
     """With the offsets: whoever reads it cuts windows by these, whatever is known of the zone by then."""
     if window.time_zone is None:
         return {}
-    return {"time_zone": window.time_zone, "offsets": list(map(list, window.offsets or ()))}
+    return {"time_zone": window.time_zone, "offsets": offsets_to_json(window.offsets or ())}
 
 
 def _grid(size: timedelta, offsets: Offsets | None) -> Grid:

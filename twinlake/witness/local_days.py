@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from twinlake.base.times import from_micros
+from twinlake.base.times import EPOCH, from_micros, parse_moment
 from twinlake.witness.database import Database
 from twinlake.witness.refused import Refused
 from twinlake.witness.text import cell, micros
 from twinlake.witness.types import text_literal
 
 DAY = micros(timedelta(days=1))
-SECOND = 1_000_000
-FIRST, AFTER = -2_208_988_800 * SECOND, 4_102_444_800 * SECOND
+US = 1_000_000
+FIRST, AFTER = -2_208_988_800 * US, 4_102_444_800 * US
 """1900 and 2100."""
 _ALWAYS = -(1 << 60)
 """Before all times."""
@@ -60,7 +60,7 @@ def _changes(database: Database, window: Mapping[str, Any], low: int, high: int,
     if not database.one(f"SELECT count(*) FROM pg_timezone_names() WHERE name = {text_literal(zone)}")[0]:
         raise Refused(f"time zone {zone}", "the engine does not know it")
     values = ", ".join(
-        f"({_ALWAYS if begin is None else begin * SECOND}, {ahead * SECOND})"
+        f"({micros(parse_moment(begin) - EPOCH) if begin else _ALWAYS}, {ahead * US})"
         for begin, ahead in window["offsets"]
     )
     changes = database.table(name, f"SELECT * FROM (VALUES {values}) AS c(_at, _ahead)")
