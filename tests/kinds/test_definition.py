@@ -80,7 +80,8 @@ def tables(draw: st.DrawFn) -> Any:
         return Sessions(**common, keys=(names[0],), on=names[1], gap=size, measures=measures,
                         grid=draw(st.sampled_from(["1 day", "2 hours"])))  # fmt: skip
     hopping = Hopping(on=names[-1], size=size, every=draw(st.sampled_from(["10 seconds", "PT30S"])))
-    window = draw(st.none() | st.just(Tumbling(on=names[-1], size=size)) | st.just(hopping))
+    daily = Tumbling(on=names[-1], size="1 day", time_zone=draw(st.sampled_from(["Asia/Tokyo", "UTC"])))
+    window = draw(st.sampled_from([None, Tumbling(on=names[-1], size=size), hopping, daily]))
     explode = draw(st.none() | st.just(Explode(name="part", array="split(a, ' ')")))
     keys = () if window else (names[0],)
     return Aggregate(**common, keys=keys, window=window, measures=measures, explode=explode)
