@@ -75,6 +75,7 @@ STORED: tuple[StoredKind, ...] = (
     _aggregate("hot_key", _BASE, key="hot"),
     _aggregate("tumbling", _BASE, window=Tumbling(on="at", size="1 hour")),
     _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
+    _aggregate("local_days", _BASE, window=Tumbling(on="at", size="1 day", time_zone="Europe/Berlin")),
     Latest(
         name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
         values=("item", "amount"),

@@ -16,12 +16,13 @@ from tests.frames import frame
 from tests.project import OURS
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.grid import micros
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Max, Min
 from twinlake.kinds.measures.totals import Avg, Sum
-from twinlake.kinds.windows import Tumbling, micros
+from twinlake.kinds.windows import Tumbling
 from twinlake.lake.catalog.version import Version
 from twinlake.topics.record_id import INGESTED_AT
 from twinlake.topics.topic import Topic, load_topic

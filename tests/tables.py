@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.history import LATEST, SALES, latest, sales
+from tests.oracle.local_days import window_at
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
@@ -20,12 +21,14 @@ from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
-from twinlake.kinds.windows import Hopping
+from twinlake.kinds.windows import Hopping, Tumbling
 
 Records = list[dict[str, Any]]
 Shown = dict[Any, Any]
 """By key, what else is compared."""
 SIZE, EVERY, GAP = timedelta(minutes=3), timedelta(minutes=1), timedelta(seconds=40)
+ZONE = "Asia/Kamchatka"
+"""There it is midnight when the orders begin."""
 AT, COORDINATE = "ordered_at", ("_epoch", "_partition", "_offset")
 
 
@@ -82,6 +85,13 @@ def _sliding(records: Records) -> Shown:
             held[one["region"], start].append(one)
             start -= EVERY
     return {(region, start): (start + SIZE, *_added(found)) for (region, start), found in held.items()}
+
+
+def _days(records: Records) -> Shown:
+    held: dict[Any, Records] = defaultdict(list)
+    for one in records:
+        held[one["region"], *window_at(ZONE, one[AT])].append(one)
+    return {(region, start): (end, *_added(found)) for (region, start, end), found in held.items()}
 
 
 def _sessions(records: Records) -> Shown:
@@ -178,11 +188,16 @@ STATUSES = History(
 _OF_VERSIONS: dict[str, Any] = {
     "keys": ("customer", "valid_from"), "values": ("status", "valid_to", "is_current")
 }  # fmt: skip
+DAYS = Case(
+    table=replace(_TOTALS, name="days", window=Tumbling(on=AT, size="1 day", time_zone=ZONE)),
+    keys=("region", "window_start"), values=("window_end", "sales", "orders"), oracle=_days,
+)  # fmt: skip
 CASES = (
     Case(table=SALES, keys=("region", "window_start"), values=_MEASURED, oracle=sales),
     Case(table=LATEST, keys=("customer",), values=("order_id", "status"), oracle=latest),
     Case(table=_TOTALS, keys=("region",), values=("sales", "orders"), oracle=_totals),
     SLIDING,
+    DAYS,
     VISITS,
     Case(
         table=replace(

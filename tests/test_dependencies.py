@@ -30,6 +30,7 @@ SPREAD = {"airflow": "apache-airflow"}
 NEVER_IMPORTED = {
     "pandas": "the limit of a version",
     "open-data-contract-standard": "a file of it is read",
+    "tzdata": "its files are read",
 }
 LOADED_BY = {"pytest": "twinlake.unit_tests.pytest_plugin"}
 """A package that loads a module of ours by its entry point, and so is there: nobody needs it for Twinlake."""

@@ -19,8 +19,9 @@ from twinlake.base.times import EPOCH
 from twinlake.batch.due import gained
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.grid import micros
 from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.windows import Tumbling, Windows, micros
+from twinlake.kinds.windows import Tumbling, Windows
 
 ARRIVED = Aggregate(
     name="arrived", inputs=("orders",), columns={"region": "region", "on": "_timestamp"}, keys=("region",),

@@ -25,7 +25,7 @@ from twinlake.ingest.duplicates import Duplicates, Seen
 from twinlake.ingest.log_end import LogEnd
 from twinlake.ingest.log_table import log_table
 from twinlake.ingest.writer_schema import Writer, learn, meant
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.spark.prepared_plan import computed
 from twinlake.topics.topic import Topic
 from twinlake.witness.ingest.evaluate import sampled

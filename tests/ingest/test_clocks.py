@@ -20,7 +20,7 @@ from twinlake.base.times import EPOCH
 from twinlake.ingest.compact import compact
 from twinlake.ingest.log_end import LogEnd
 from twinlake.kinds.clock import IDLE, LOG_APPEND_TIME, PROCESSING_TIME
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.log.clock_fold import LogClock
 from twinlake.lake.log.log import COLUMNS, PROPERTIES, Log
 from twinlake.lake.log.log_clock import fold_at, position_at

@@ -13,6 +13,7 @@ import pytest
 
 from tests.ingest.stage import Stage
 from tests.oracle.judge import judge
+from tests.oracle.local_days import window_at
 from tests.oracle.topic import Records, read
 from tests.project import TABLES
 from twinlake.kinds.aggregate import Aggregate
@@ -44,6 +45,8 @@ ARRIVED = Aggregate(
     name="arrived", window=Tumbling(on="on", size="1 day"),
     **{**_SHARED, "columns": {"region": "region", "on": "_timestamp"}},
 )  # fmt: skip
+ZONE = "Australia/Lord_Howe"
+LOCAL = Aggregate(name="local", window=Tumbling(on="on", size="1 day", time_zone=ZONE), **_SHARED)
 Told = dict[datetime, tuple[datetime, int, int, datetime, datetime]]
 """By the window's start: its end, late, discarded, the first and the last that came."""
 
@@ -58,6 +61,8 @@ def windows(table: Aggregate, event: dict[str, Any], came: datetime) -> set[tupl
     if table is SLIDING:
         last = aligned(at, 2 * HOUR)
         return {(last - hop * 2 * HOUR, last - hop * 2 * HOUR + 6 * HOUR) for hop in range(3)}
+    if table is LOCAL:
+        return {window_at(ZONE, at)}
     if table is ITEMS:
         days = {aligned(at, DAY) + item // 2 * DAY for item in range(len(event["customer"]))}
     else:
@@ -115,7 +120,7 @@ def test_what_came_late_is_told_for_every_window_as_kafka_s_records_say(stage: S
     log = stage.run()
     records, _ = read(stage.broker.login.client(), stage.topic.name)
 
-    for table in (DAILY, SLIDING, ITEMS, ARRIVED):
+    for table in (DAILY, SLIDING, ITEMS, ARRIVED, LOCAL):
         found = told(log, table)
 
         assert found == expected(table, records, stage.schema, stage.schema_id), table.name

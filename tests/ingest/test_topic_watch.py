@@ -13,7 +13,7 @@ from tests.ingest.stage import Stage
 from tests.unopened import unopened
 from twinlake.base.times import EPOCH
 from twinlake.ingest.ingest import RUNNING, Ingest
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.server import topic_watch
 from twinlake.server.lake_server import LakeServer
 from twinlake.services.problems import problems

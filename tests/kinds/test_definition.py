@@ -21,6 +21,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of, is_stored
@@ -36,7 +37,7 @@ from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.union import Union
-from twinlake.kinds.windows import Grid, Hopping, Tumbling
+from twinlake.kinds.windows import Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
     lambda n: not n.startswith(("window", "final"))
@@ -83,7 +84,8 @@ def tables(draw: st.DrawFn) -> Any:
         return Sessions(**common, keys=(names[0],), on=names[1], gap=size, measures=measures,
                         grid=draw(st.sampled_from(["1 day", "2 hours"])))  # fmt: skip
     hopping = Hopping(on=names[-1], size=size, every=draw(st.sampled_from(["10 seconds", "PT30S"])))
-    window = draw(st.none() | st.just(Tumbling(on=names[-1], size=size)) | st.just(hopping))
+    daily = Tumbling(on=names[-1], size="1 day", time_zone=draw(st.sampled_from(["Asia/Tokyo", "UTC"])))
+    window = draw(st.sampled_from([None, Tumbling(on=names[-1], size=size), hopping, daily]))
     explode = draw(st.none() | st.just(Explode(name="part", array="split(a, ' ')")))
     keys = () if window else (names[0],)
     return Aggregate(**common, keys=keys, window=window, measures=measures, explode=explode)

@@ -17,8 +17,9 @@ from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import from_json
 from twinlake.kinds.analysis import warnings
+from twinlake.kinds.grid import micros
 from twinlake.kinds.rolling import Rolling
-from twinlake.kinds.windows import ALL, Hopping, Tumbling, WindowRange, Windows, micros
+from twinlake.kinds.windows import ALL, Hopping, Tumbling, WindowRange, Windows
 from twinlake.topics.topic import load_topic
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import pytest
 from tests.project import OURS, TABLES
 from twinlake.definitions import fingerprint as module
 from twinlake.definitions.fingerprint import fingerprint
+from twinlake.kinds import time_zone
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.all import from_json
 from twinlake.kinds.kind import Kind
@@ -19,7 +20,7 @@ from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
 from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.totals import Avg, Sum
-from twinlake.kinds.windows import Tumbling
+from twinlake.kinds.windows import Hopping, Tumbling
 from twinlake.topics.topic import Topic, load_topic
 
 if TYPE_CHECKING:
@@ -38,6 +39,22 @@ FOR_EVER = "48177a148146df403252685589d914b641d54b54151335649171f5ec37700061"
 """Of BASE, by the formula of the number that is kept in versions. Another one calls every table of every lake
 changed, and asks for its rebuild: it changes with the engine, with the contract of orders, or with a new
 number and a step of the lake's format."""
+
+FOR_EVER_TOO: dict[str, tuple[Aggregate, str]] = {
+    "hopping": (
+        replace(BASE, window=Hopping(on="at", size="1 hour", every="10 minutes"), retention="3 days"),
+        "740a2bc53a39de631f16d28c365df8f98d2c3a84a13698c977719cc5d4de8656",
+    ),
+    "days of UTC": (
+        replace(BASE, window=Hopping(on="at", size="7 days", every="1 day")),
+        "d30dced94d767b1a51565c386a2a86cb974d49d029e033700c232a539182a69d",
+    ),
+    "retention": (
+        replace(BASE, retention="4 days"), "67ec6cf31b3e27f9e3af77eb12a5e3c7f1366820a5a9994dc3adb02a5c4e7884",
+    ),
+}  # fmt: skip
+"""The same of other windows, from before there were time zones."""
+BERLIN = Tumbling(on="at", size="1 day", time_zone="Europe/Berlin")
 
 SAME = {
     "whitespace and case of keywords": replace(BASE, where="  STATUS   <>\n 'cancelled' "),
@@ -76,6 +93,29 @@ def test_how_it_is_written_does_not_count(spark: SparkSession, base: str, what: 
 
 def test_the_code_may_be_written_otherwise_as_long_as_it_gives_the_same(base: str) -> None:
     assert base == FOR_EVER
+
+
+@pytest.mark.parametrize("what", FOR_EVER_TOO)
+def test_a_time_zone_has_changed_no_window_without_one(spark: SparkSession, what: str) -> None:
+    table, fingerprint_before = FOR_EVER_TOO[what]
+
+    assert fingerprint(table, TOPICS, spark) == fingerprint_before
+
+
+def test_of_a_time_zone_the_rules_count_and_not_the_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longyearbyen has the clocks of Berlin; what a definition has kept does not change with the package."""
+    berlin, utc, north, tokyo = (
+        fingerprint(replace(BASE, window=replace(BERLIN, time_zone=zone)), TOPICS, spark)
+        for zone in ("Europe/Berlin", None, "Arctic/Longyearbyen", "Asia/Tokyo")
+    )
+    stored = from_json(replace(BASE, window=BERLIN).to_json())
+    monkeypatch.setattr(time_zone, "offsets_of", lambda name: ((None, 3600),))
+
+    assert berlin == north and len({berlin, utc, tokyo}) == 3
+    assert fingerprint(stored, TOPICS, spark) == berlin
+    assert fingerprint(replace(BASE, window=replace(BERLIN)), TOPICS, spark) not in (berlin, utc, tokyo)
 
 
 def test_what_it_means_counts(spark: SparkSession, base: str) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.measures.counts import Count
-from twinlake.kinds.windows import ALL, Grid, Tumbling, Windows, interval_sql, window_from_json, window_range
+from twinlake.kinds.windows import ALL, Tumbling, Windows, interval_sql, window_from_json, window_range
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

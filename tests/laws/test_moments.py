@@ -22,11 +22,12 @@ from twinlake.base.times import EPOCH, parse_duration
 from twinlake.batch.due import gained
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
+from twinlake.kinds.grid import micros
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
-from twinlake.kinds.windows import Hopping, Tumbling, Windows, micros, window_range
+from twinlake.kinds.windows import Hopping, Tumbling, Windows, window_range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,6 +21,7 @@ from twinlake.kinds.history import History as Versions
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.windows import Tumbling
 from twinlake.reading.explain import Question, explain
 from twinlake.reference.json_output import COMMANDS
 
@@ -41,9 +42,13 @@ STATUSES = Versions(
     name="statuses", inputs=("orders",), columns={**COLUMNS, "status": "status"}, keys=("customer",),
     order=("at",), values=("status",),
 )  # fmt: skip
+LOCAL = replace(
+    SALES, name="local", window=Tumbling(on="ordered_at", size="1 day", time_zone="Asia/Kamchatka")
+)
+"""There it is midnight, just before the first records."""
 TABLES: tuple[Kind, ...] = (
     SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO, STATUSES,
-    replace(STATUSES, name="followed", order=()),
+    replace(STATUSES, name="followed", order=()), LOCAL,
 )  # fmt: skip
 MINUTE = timedelta(minutes=1)
 
@@ -92,6 +97,9 @@ def decides(table: str, row: dict[str, Any], behind: list[dict[str, Any]]) -> in
 
 BEHIND: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "sales_per_region": lambda row, one: (row["region"], row["window_start"]) == (one["region"], minute(one)),
+    "local": lambda row, one: (
+        row["region"] == one["region"] and row["window_start"] <= one["ordered_at"] < row["window_end"]
+    ),
     "latest_order": lambda row, one: row["customer"] == one["customer"],
     "last_two": lambda row, one: row["customer"] == one["customer"],
     "statuses": lambda row, one: is_of_version("statuses", row, one),

@@ -18,8 +18,9 @@ from tests.written_log import write_batch
 from twinlake.base.times import EPOCH
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME
+from twinlake.kinds.grid import micros
 from twinlake.kinds.kind import is_stored
-from twinlake.kinds.windows import Tumbling, micros
+from twinlake.kinds.windows import Tumbling
 from twinlake.lake import formats
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.release_log import Release

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -66,6 +67,9 @@ HOPPING = Aggregate(
         "sales": Sum("amount"), "mean": Avg("price"),
     },
 )  # fmt: skip
+LOCAL = replace(
+    HOPPING, name="local", window=Hopping(on="at", size="3 days", every="1 day", time_zone="Asia/Kamchatka")
+)
 TYPES = {
     "flag": "order_id % 2 = 0", "tiny": "cast(order_id % 3 AS tinyint)",
     "small": "cast(order_id % 4 AS smallint)", "number": "cast(order_id % 5 AS int)",
@@ -89,9 +93,11 @@ STATUSES = Versions(
     keys=("customer",), values=("status",),
 )  # fmt: skip
 TABLES: tuple[Kind, ...] = (
-    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, TYPED, STATUSES,
+    SALES, LATEST, VISITS, KEPT, PAID_ORDERS, SHARES, LATELY, HOPPING, LOCAL, TYPED, STATUSES,
 )  # fmt: skip
-PLANNED = {"sales_per_region", "latest_order", "visits", "kept", "hopping", "typed", "paid", "statuses"}
+PLANNED = {
+    "sales_per_region", "latest_order", "visits", "kept", "hopping", "local", "typed", "paid", "statuses",
+}
 """Those whose look-ups a prepared plan answers; of others it depends on what Spark plans."""
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.moments import ODD_MOMENTS, ZONES
 from twinlake.base.as_json import to_json
 from twinlake.base.times import EPOCH, format_moment
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.reading.followed import Followed
 from twinlake.reading.reader import Reader
 

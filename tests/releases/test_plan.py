@@ -160,6 +160,17 @@ def test_differences_name_the_place() -> None:
     assert differences(old, new) == ("columns.b: y -> z", "keys[1]: nothing -> l", "where: nothing -> x > 0")
 
 
+def test_of_a_map_with_hundreds_of_values_the_first_differences_are_named() -> None:
+    rules = [["", 0], *([f"{year}-03-29T01:00:00Z", 3600] for year in range(1990, 2100))]
+    old, new = {"offsets": rules}, {"offsets": rules[:38]}
+
+    lines = differences(old, new)
+
+    assert lines[0] == "offsets.2027-03-29T01:00:00Z: 3600 -> nothing"
+    assert len(lines) == 11 and lines[-1] == "offsets: 63 more"
+    assert differences({}, old) == ("offsets: nothing -> 111 values",)
+
+
 @pytest.mark.parametrize("id", ["../../etc/passwd", "A" * 12, "0" * 11, ""])
 def test_an_id_that_is_none_reaches_no_file(tmp_path: Any, id: str) -> None:
     with pytest.raises(UsageError):

@@ -12,7 +12,7 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.times import EPOCH
 from twinlake.batch import retention
 from twinlake.ingest.log_end import LogEnd
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.server.topic_watch import TopicWatch, aging_error
 
 RIGHT = datetime(2026, 1, 31, 12, tzinfo=UTC)

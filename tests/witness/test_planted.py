@@ -20,7 +20,7 @@ from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED
 from tests.witness import hostile
 from tests.witness.asking import answered, asked, differing, log_of, shown, view_of
 from tests.witness.test_kinds import FIRST, micros, whole
-from twinlake.kinds import latest, sessions, steps, windows
+from twinlake.kinds import grid, latest, sessions, steps, windows
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.history import History
@@ -105,8 +105,8 @@ def missed_hop(patch: pytest.MonkeyPatch) -> None:
 
 def closed_windows(patch: pytest.MonkeyPatch) -> None:
     """A record at the end of a window counts in that one, and not in the next."""
-    real = windows.cell_sql
-    patch.setattr(windows, "cell_sql", lambda time, size: real(f"({time} - 1L)", size))
+    real = grid.cell_sql
+    patch.setattr(grid, "cell_sql", lambda time, size: real(f"({time} - 1L)", size))
 
 
 def forgets_deletes(patch: pytest.MonkeyPatch) -> None:

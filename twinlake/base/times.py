@@ -95,6 +95,12 @@ def parse_duration(text: str, or_zero: bool = False) -> timedelta:
     return duration
 
 
+def is_days(text: str) -> bool:
+    """Whether a duration is written as days or weeks, and not as 24 hours."""
+    words, iso = _WORDS.fullmatch(text.strip()), _ISO.fullmatch(text.strip())
+    return words[2] in ("day", "week") if words else iso is not None and not any(iso.groups()[2:])
+
+
 def _duration(text: str) -> timedelta:
     if words := _WORDS.fullmatch(text.strip()):
         return timedelta(**{words[2] + "s": int(words[1])})

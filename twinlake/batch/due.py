@@ -80,7 +80,7 @@ def gained(opened: Opened, since: Mapping[str, int], to: Mapping[str, int]) -> W
         return Windows(())
     rows = opened.log.rows(since[opened.topic], to[opened.topic])
     starts = opened.definition.partial(rows).select(F.unix_micros(grid.column).alias("start")).distinct()
-    return Windows.of(starts.toArrow().column("start").to_pylist(), grid.size)
+    return Windows.spanning(grid.spans(starts.toArrow().column("start").to_pylist()))
 
 
 def rewritten(opened: Opened, since: int | None, to: Pin) -> Windows:

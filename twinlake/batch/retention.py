@@ -28,7 +28,7 @@ from twinlake.base.waiting import holding
 from twinlake.batch.ended import Ended, expire_table, with_retention
 from twinlake.batch.merge import files_for
 from twinlake.kinds.clock import LOG_APPEND_TIME
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.table_state import LiveFile

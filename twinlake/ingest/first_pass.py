@@ -14,7 +14,7 @@ from twinlake.ingest.decode_avro import SEPARATOR
 from twinlake.ingest.decoding import decoding, event_columns, of_values
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import Writer
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.log.log import EVENT
 from twinlake.topics import change_data, record_key, verdict
 from twinlake.topics.contract import Contract

@@ -34,7 +34,7 @@ from twinlake.ingest.source import explained
 from twinlake.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.in_commit import in_commit
 from twinlake.lake.log.fresh_rows import FreshFiles, FreshRows, NewRows

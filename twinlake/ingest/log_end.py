@@ -13,7 +13,7 @@ from twinlake.base.times import EPOCH
 from twinlake.ingest.decide import Decision
 from twinlake.ingest.writer_schema import Writer, field_names, schema_hash
 from twinlake.kinds.clock import LOG_APPEND_TIME, PROCESSING_TIME, advance_watermark
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.invariants import LogState
 from twinlake.lake.log.log import BATCH
 from twinlake.lake.log.log_fields import names_kept

@@ -31,7 +31,7 @@ from twinlake.ingest.scan import Scan
 from twinlake.ingest.unreadable import schemas_met
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.delta.delta import relation_sql
 from twinlake.lake.log.log import REPLAY, Log
 from twinlake.lake.log.log_clock import moment_sql

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
@@ -14,6 +15,7 @@ from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.ending import Ending, refuse_retention
 from twinlake.kinds.entries import Entries
 from twinlake.kinds.expression import Stage
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.late import FINAL, final_sql, late_sql
 from twinlake.kinds.lineage import behind_sql, same_steps, stepped
@@ -24,11 +26,10 @@ from twinlake.kinds.windows import (
     ALL,
     END,
     START,
-    Grid,
     Hopping,
     Tumbling,
     Windows,
-    interval_sql,
+    end_sql,
     mistimed,
     refuse_window,
     spread,
@@ -165,7 +166,8 @@ class Aggregate(Definition):
             timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
             stepped = timed.withColumn(START, F.expr(self.window.grid.start_sql(self.window.on)))
             if not windows.is_all:
-                stepped = stepped.where(windows.reached_sql(self.window.on, self.window.length))
+                reach = self.window.length + self.window.grid.slack
+                stepped = stepped.where(windows.reached_sql(self.window.on, reach))
         main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(
             *measured.from_rows(self._main, types), *evidence.from_rows()
         )
@@ -189,8 +191,11 @@ class Aggregate(Definition):
         merged = self._entries.view(values, relations[self.name])
         if self.window is None:
             return merged
-        end = f"`{START}` + {interval_sql(self.window.length)} AS `{END}`"
-        columns = ", ".join([*map(quote.name, self.keys), f"`{START}`", end, quote.names(tuple(values))])
+        end = end_sql(self.window, f"`{START}`")
+        if self.window.grid.runs:  # found once, for what follows the watermark too
+            merged, end = f"SELECT *, {end} AS `{END}`\nFROM (\n{merged}\n)", f"`{END}`"
+        times = (f"`{START}`", f"{end} AS `{END}`")
+        columns = ", ".join([*map(quote.name, self.keys), *times, quote.names(tuple(values))])
         final = self._final(self.window, view_clock)
         ending = self.ending
         shown = f"\nWHERE {ending.is_shown_sql(view_clock.watermark(ending.clock))}" if ending else ""
@@ -223,15 +228,16 @@ class Aggregate(Definition):
     def ending(self) -> Ending | None:
         if self.window is None or self.retention is None:
             return None
-        kept, window = parse_duration(self.retention), self.window
-        return Ending(clock=self._clock(window), grid=window.grid, length=window.length, kept=kept)
+        kept = parse_duration(self.retention)
+        return Ending(clock=self._clock(self.window), window=self.window, kept=kept)
 
     @property
     def clock(self) -> TableClock | None:
         return self._clock(self.window) if self.window else None
 
     def _final(self, window: Tumbling | Hopping, view_clock: ViewClock) -> str:
-        return final_sql(quote.name(START), window.length, (self._clock(window),), view_clock)
+        end = (quote.name(END), timedelta(0)) if window.grid.runs else (quote.name(START), window.length)
+        return final_sql(*end, (self._clock(window),), view_clock)
 
     def _clock(self, window: Tumbling | Hopping) -> TableClock:
         return clock_of(self.inputs[0], self.columns[window.on])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.topics import record_id
 
 EVENT_TIME, LOG_APPEND_TIME, PROCESSING_TIME = "event_time", "log_append_time", "processing_time"

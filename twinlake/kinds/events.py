@@ -11,10 +11,11 @@ from twinlake.kinds import evidence, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read
 from twinlake.kinds.expression import Stage
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, same
 from twinlake.kinds.store import CELL, HOME, Store, refuse_store
-from twinlake.kinds.windows import ALL, Grid, Windows
+from twinlake.kinds.windows import ALL, Windows
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:

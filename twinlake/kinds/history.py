@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from twinlake.base.errors import DefinitionError
-    from twinlake.kinds.windows import Grid
+    from twinlake.kinds.grid import Grid
 
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
 """A version is valid in [valid_from, valid_to); the current one of a key has no end."""

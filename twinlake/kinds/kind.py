@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
 
 from twinlake.kinds.clock import EVENT_TIME, TableClock
-from twinlake.kinds.windows import ALL, Grid, Windows
+from twinlake.kinds.grid import Grid
+from twinlake.kinds.windows import ALL, Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

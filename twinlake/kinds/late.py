@@ -13,7 +13,7 @@ from twinlake.base import quote
 from twinlake.kinds.clock import TableClock
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.steps import Explode, Stepped, element
-from twinlake.kinds.windows import END, START, Hopping, Tumbling, cell_sql, in_array, interval_sql, micros
+from twinlake.kinds.windows import END, START, Window, end_sql, in_array, interval_sql
 from twinlake.topics import record_id
 
 DISCARDED = "_discarded"
@@ -21,14 +21,14 @@ DISCARDED = "_discarded"
 
 
 def late_sql(
-    table: Stepped, explode: Explode | None, window: Tumbling | Hopping, clock: TableClock, records: str
+    table: Stepped, explode: Explode | None, window: Window, clock: TableClock, records: str
 ) -> str:
     """SELECT text: a row for each window in which such records are, or would have been; each counts once.
 
     Columns: window_start, window_end, `late` (counted in it), `discarded`, and when the first and the last of
     them came. By the log's own clocks nothing is late: there, only what was discarded is shown.
     """
-    on, every = quote.expression(table.columns[window.on]), micros(window.grid.size)
+    on, grid = quote.expression(table.columns[window.on]), window.grid
     if explode:
         records = f"(SELECT *, {element(explode)} FROM {records})"
     conditions = [] if table.where is None else [quote.condition(table.where)]
@@ -36,14 +36,13 @@ def late_sql(
         conditions.append(f"`{DISCARDED}`")
     where = f"\n    WHERE {' AND '.join(conditions)}" if conditions else ""
     shown = f"{quote.names(record_id.KEY)}, `{record_id.TIMESTAMP}`, `{DISCARDED}`"
-    starts = ", ".join(f"`_cell` - {hop * every}L" for hop in range(window.hops))
-    return f"""SELECT `{START}`, `{START}` + {interval_sql(window.length)} AS `{END}`,
+    return f"""SELECT `{START}`, {end_sql(window, f"`{START}`")} AS `{END}`,
   count_if(NOT `{DISCARDED}`) AS `late`, count_if(`{DISCARDED}`) AS `discarded`,
   min(`{record_id.TIMESTAMP}`) AS `first_arrived`, max(`{record_id.TIMESTAMP}`) AS `last_arrived`
 FROM (
-  SELECT DISTINCT timestamp_micros(`_start`) AS `{START}`, {shown}
-  FROM (SELECT explode(array({starts})) AS `_start`, {shown} FROM (
-    SELECT {cell_sql("`_at`", window.grid.size)} AS `_cell`, {shown}
+  SELECT DISTINCT `_start` AS `{START}`, {shown}
+  FROM (SELECT explode({grid.before_sql("`_cell`", window.hops)}) AS `_start`, {shown} FROM (
+    SELECT {grid.cell_sql("`_at`")} AS `_cell`, {shown}
     FROM (SELECT unix_micros({on}) AS `_at`, {shown} FROM {records}{where}) WHERE `_at` IS NOT NULL
   ))
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from twinlake.base.errors import DefinitionError
-    from twinlake.kinds.windows import Grid
+    from twinlake.kinds.grid import Grid
 
 DELETED = "_deleted"
 _WINNER, _SINCE = "_winner", "_since"

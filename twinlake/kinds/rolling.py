@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
 from twinlake.base.errors import DefinitionError
-from twinlake.base.times import format_duration, parse_duration
+from twinlake.base.times import format_duration, is_days, parse_duration
 from twinlake.kinds.definition import read, texts
 from twinlake.kinds.dependencies import OverTables
 from twinlake.kinds.expression import Stage
+from twinlake.kinds.grid import Grid
 from twinlake.kinds.kind import Kind, ViewClock, grid_of
 from twinlake.kinds.lineage import behind_sql, same
-from twinlake.kinds.windows import END, START, cell_sql, interval_sql, whole_seconds
+from twinlake.kinds.windows import END, START, interval_sql, whole_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,11 +101,11 @@ class Rolling(OverTables):
             yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
         else:
             for text in self.last:
-                if parse_duration(text) % grid.size:
+                if parse_duration(text) % grid.size or (grid.runs and not is_days(text)):
                     size = format_duration(grid.size)
                     why = f"{text} is not made of whole windows of {self.of}, which are {size} long"
                     yield self.error_at_text(text, why)
-                elif of.ending and parse_duration(text) > of.ending.kept:
+                elif of.ending and parse_duration(text) + grid.slack > of.ending.kept:
                     why = f"{text} is longer than {self.of} shows its windows"
                     yield self.error_at_text(text, why, f"give {self.of} a longer retention")
 
@@ -112,19 +113,30 @@ class Rolling(OverTables):
         of = self.table(self.of)
         grid, clock = grid_of(of), of.clock
         assert grid is not None and clock is not None, f"{self.of} is unfit"
-        end = f"timestamp_micros({cell_sql(f'unix_micros({view_clock.watermark(clock)})', grid.size)})"
-        return "\nUNION ALL\n".join(self._over(text, end, relations[self.of], scaled) for text in self.last)
+        watermark = view_clock.watermark(clock)
+        return "\nUNION ALL\n".join(
+            self._over(text, grid, watermark, relations[self.of], scaled) for text in self.last
+        )
 
     def behind(self, name: str, source: str, columns: Sequence[str], shown: str) -> str:
         windows = [f"`s`.`{START}` >= `v`.`{START}`", f"`s`.`{END}` <= `v`.`{END}`"]
         return behind_sql(source, shown, [*same(self._whole.view_keys[1:]), *windows])
 
-    def _over(self, last: str, end: str, states: str, scaled: tuple[str, ...]) -> str:
+    def _over(self, last: str, grid: Grid, watermark: str, states: str, scaled: tuple[str, ...]) -> str:
         """The rows of one length. Each length is a query of its own: a short one reads few files, and one
         that a filter on `last` leaves out reads none."""
-        start = f"{end} - {interval_sql(parse_duration(last))}"
+        length, cell = parse_duration(last), grid.cell_sql(f"unix_micros({watermark})")
+        end = f"timestamp_micros({cell})"
+        start, near = f"{end} - {interval_sql(length)}", ""
+        if grid.runs:
+            # a variable of a lambda, so that its text stands there once
+            moved = f"timestamp_micros({grid.moved_sql('_end', -(length // grid.size))})"
+            start = f"transform(array({cell}), _end -> {moved})[0]"
+            # a condition that tells files apart, which lambdas do not
+            first = f"{watermark} - {interval_sql(length + grid.size + grid.slack)}"
+            near = f" AND `{START}` >= {first} AND `{START}` <= {watermark}"
         named = f"{quote.string(last)} AS `{LAST}`"
-        within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end})"
+        within = f"(SELECT *, {named} FROM {states} WHERE `{START}` >= {start} AND `{START}` < {end}{near})"
         rows = self._whole.view({self.of: within}, ViewClock(), scaled)
         return f"SELECT {start} AS `{START}`, {end} AS `{END}`, `rolled`.*\nFROM (\n{rows}\n) AS `rolled`"
 

@@ -16,12 +16,13 @@ from twinlake.kinds import evidence, measured, steps
 from twinlake.kinds.clock import TableClock, clock_of
 from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.expression import Stage
+from twinlake.kinds.grid import Grid, micros
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.late import FINAL, final_sql
 from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
 from twinlake.kinds.measures.measure import Measure
-from twinlake.kinds.windows import ALL, Grid, Windows, micros, mistimed, whole_seconds
+from twinlake.kinds.windows import ALL, Windows, mistimed, whole_seconds
 
 if TYPE_CHECKING:
     from datetime import timedelta

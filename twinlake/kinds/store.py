@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from twinlake.base import quote
 from twinlake.base.times import EPOCH, parse_duration
 from twinlake.kinds.definition import Definition, refuse_keys, texts
-from twinlake.kinds.windows import Grid, Windows, cell_sql, micros, whole_seconds
+from twinlake.kinds.grid import Grid, cell_sql, micros
+from twinlake.kinds.windows import Windows, whole_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

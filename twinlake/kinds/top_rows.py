@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from twinlake.base.errors import DefinitionError
-    from twinlake.kinds.windows import Grid
+    from twinlake.kinds.grid import Grid
 
 PLACE = "place"
 MOST = 1_000

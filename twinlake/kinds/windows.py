@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from twinlake.base import quote
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.times import format_moment, moment_or_none, parse_duration, parse_moment
-from twinlake.kinds.definition import Definition, refuse_keys
+from twinlake.kinds.definition import NOT_STORED, Definition, refuse_keys
+from twinlake.kinds.grid import Grid, micros
+from twinlake.kinds.local_days import cell_runs, refuse_zone
+from twinlake.kinds.time_zone import Offsets, known_offsets, offsets_from_json, offsets_to_json
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
@@ -20,39 +23,37 @@ MOST_HOPS = 64
 MOST_RANGES = 64
 """A set of windows that is found rather than asked for has at most so many ranges: they become SQL text."""
 
+DAY = timedelta(days=1)
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
-    """The time cells in which states lie: a timestamp column with the cell's start, and the cells' size."""
-
-    column: str
-    size: timedelta
-
-    def start_sql(self, on: str) -> str:
-        """The start of the cell in which the time in column `on` is; cells are aligned to 1970-01-01 UTC."""
-        return f"timestamp_micros({cell_sql(f'unix_micros({quote.name(on)})', self.size)})"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Tumbling:
-    """Windows of one size that touch and do not overlap, aligned to 1970-01-01 UTC."""
+    """Windows of one size that touch and do not overlap, aligned to 1970-01-01: in UTC, or in a time zone."""
 
     on: str
     """A timestamp column, of `columns`; rows in which it is NULL are in no window."""
     size: str
     """A duration such as "1 minute"."""
+    time_zone: str | None = None
+    """Whose days windows of whole days are, such as "Europe/Berlin": they begin when a day begins there, and
+    may be an hour shorter or longer than others. Without it days are those of UTC."""
+    offsets: Offsets | None = field(default=None, init=False, repr=False, metadata=NOT_STORED)
+    """Those of the zone, as they were known when the definition was read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", known_offsets(self.time_zone))
 
     @property
     def length(self) -> timedelta:
-        """`size` as a timedelta."""
+        """`size` as a timedelta, of days of 24 hours."""
         return parse_duration(self.size)
 
     @property
     def grid(self) -> Grid:
-        return Grid(column=START, size=self.length)
+        return _grid(self.length, self.offsets)
 
     @property
     def hops(self) -> int:
@@ -60,12 +61,13 @@ class Tumbling:
         return 1
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "tumbling", "on": self.on, "size": self.size}
+        return {"kind": "tumbling", "on": self.on, "size": self.size, **_zone_json(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hopping:
-    """Windows of one size of which one begins every so often, so that they overlap; from 1970-01-01 UTC on.
+    """Windows of one size of which one begins every so often, so that they overlap; aligned as those of
+    Tumbling.
 
     A record is in those that start in (its time - size, its time]: in `size / every` of them.
     """
@@ -76,15 +78,23 @@ class Hopping:
     """A duration such as "10 minutes", a whole multiple of `every`."""
     every: str
     """How often a window begins: a duration such as "1 minute"."""
+    time_zone: str | None = None
+    """Whose days these are where both durations are whole days, such as "Europe/Berlin": windows begin when a
+    day begins there. Without it days are those of UTC."""
+    offsets: Offsets | None = field(default=None, init=False, repr=False, metadata=NOT_STORED)
+    """Those of the zone, as they were known when the definition was read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", known_offsets(self.time_zone))
 
     @property
     def length(self) -> timedelta:
-        """`size` as a timedelta."""
+        """`size` as a timedelta, of days of 24 hours."""
         return parse_duration(self.size)
 
     @property
     def grid(self) -> Grid:
-        return Grid(column=START, size=parse_duration(self.every))
+        return _grid(parse_duration(self.every), self.offsets)
 
     @property
     def hops(self) -> int:
@@ -92,7 +102,8 @@ class Hopping:
         return self.length // self.grid.size
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": "hopping", "on": self.on, "size": self.size, "every": self.every}
+        own = {"on": self.on, "size": self.size, "every": self.every}
+        return {"kind": "hopping", **own, **_zone_json(self)}
 
 
 Window = Tumbling | Hopping
@@ -105,7 +116,21 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
     if kind is None:
         raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
     refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")
-    return kind(**{key: value for key, value in data.items() if key != "kind"})
+    window = kind(**{key: value for key, value in data.items() if key not in ("kind", "offsets")})
+    if "offsets" in data:
+        object.__setattr__(window, "offsets", offsets_from_json(data["offsets"]))
+    return window
+
+
+def _zone_json(window: Window) -> dict[str, Any]:
+    """With the offsets: whoever reads it cuts windows by these, whatever is known of the zone by then."""
+    if window.time_zone is None:
+        return {}
+    return {"time_zone": window.time_zone, "offsets": offsets_to_json(window.offsets or ())}
+
+
+def _grid(size: timedelta, offsets: Offsets | None) -> Grid:
+    return Grid(column=START, size=size, runs=cell_runs(offsets, size // DAY) if offsets else ())
 
 
 def spread(tiles: DataFrame, window: Window) -> DataFrame:
@@ -114,17 +139,26 @@ def spread(tiles: DataFrame, window: Window) -> DataFrame:
 
     if window.hops == 1:
         return tiles
-    last, every = f"unix_micros({START})", micros(window.grid.size)
-    starts = ", ".join(f"timestamp_micros({last} - {hop * every})" for hop in range(window.hops))
+    starts = window.grid.before_sql(f"unix_micros({START})", window.hops)
     columns = [
-        F.expr(f"explode(array({starts}))").alias(START) if name == START else F.col(quote.name(name))
+        F.expr(f"explode({starts})").alias(START) if name == START else F.col(quote.name(name))
         for name in tiles.columns
     ]
     return tiles.select(*columns)
 
 
+def end_sql(window: Window, start: str, more: timedelta = timedelta(0)) -> str:
+    """When a window that begins at `start` (SQL) ends, or so much later."""
+    grid = window.grid
+    if not grid.runs:
+        return f"{start} + {interval_sql(window.length + more)}"
+    end = f"timestamp_micros({grid.moved_sql(f'unix_micros({start})', window.hops)})"
+    return f"{end} + {interval_sql(more)}" if more else end
+
+
 def refuse_window(definition: Definition, window: Window) -> None:
-    """DefinitionError for a size that is not a duration of whole seconds, or that its hops do not divide."""
+    """DefinitionError for a size that is not a duration of whole seconds, or that its hops do not divide; for
+    a time zone that is none, or of windows that are not of whole days."""
     size = whole_seconds(definition, "window size", window.size)
     if isinstance(window, Hopping):
         every = whole_seconds(definition, "window every", window.every)
@@ -134,6 +168,9 @@ def refuse_window(definition: Definition, window: Window) -> None:
         if size // every > MOST_HOPS:
             why = f"a record would be in {size // every} windows, and at most {MOST_HOPS} are kept"
             raise definition.error(why, "use Rolling, or a longer `every`")
+    if window.time_zone is not None:
+        every_text = {"window every": window.every} if isinstance(window, Hopping) else {}
+        refuse_zone(definition, window.time_zone, {"window size": window.size, **every_text}, window.offsets)
 
 
 def whole_seconds(definition: Definition, what: str, text: str, or_zero: bool = False) -> timedelta:
@@ -155,22 +192,11 @@ def mistimed(
         yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
 
 
-def cell_sql(time: str, size: timedelta) -> str:
-    """The start of the cell with this time, both in microseconds; before 1970 too."""
-    # integers, not window(): that one expands rows and hides the column from pushed filters
-    return f"({time} - pmod({time}, {micros(size)}L))"
-
-
 def in_array(moment: str, time: str) -> str:
     """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
     whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
     never = f"unix_micros({time}) % 2 > 1"
     return f"get(array({moment}), if({never}, 1, 0))"
-
-
-def micros(length: timedelta) -> int:
-    """As Spark counts time."""
-    return length // timedelta(microseconds=1)
 
 
 def interval_sql(length: timedelta) -> str:
@@ -217,12 +243,17 @@ class Windows:
         """Those of one size with these starts (microseconds since 1970), and some more where that would be
         more than `most` ranges: the smallest gaps are filled."""
         length = micros(size)
+        return cls.spanning(((start, start + length) for start in starts), most)
+
+    @classmethod
+    def spanning(cls, spans: Iterable[tuple[int, int]], most: int = MOST_RANGES) -> Windows:
+        """The same of windows from their starts up to these ends, which are where others may start."""
         ranges: list[list[int]] = []
-        for start in sorted(starts):
+        for start, end in sorted(spans):
             if ranges and start <= ranges[-1][1]:
-                ranges[-1][1] = start + length
+                ranges[-1][1] = end
             else:
-                ranges.append([start, start + length])
+                ranges.append([start, end])
         gaps = [after[0] - before[1] for before, after in pairwise(ranges)]
         kept = set(sorted(range(len(gaps)), key=gaps.__getitem__, reverse=True)[: most - 1])
         for number in reversed(range(len(gaps))):

@@ -18,7 +18,7 @@ from twinlake.base.times import parse_moment
 from twinlake.batch.diff import Side, changes
 from twinlake.batch.pinned import only, without
 from twinlake.batch.touched import touched
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, view_clock_at
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.table_state import LiveFile

@@ -11,7 +11,7 @@ from twinlake.base import quote
 from twinlake.base.as_json import to_json
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.log import topic_views
 from twinlake.lake.log.log_clock import moment_sql
 from twinlake.reading.past_tables import Behind, PastTables

@@ -22,6 +22,8 @@ BUILD_OVERHEAD_SECONDS = 10.0
 NONE_LOST: Mapping[tuple[str, str], str] = {}
 NONE_STAY: Mapping[str, tuple[str, ...]] = {}
 NO_CHANGELOGS: Mapping[str, str] = {}
+MOST_OF_A_MAP = 10
+"""So many lines say what differs in a map; the rules of a time zone are hundreds."""
 _WHY_BESIDE = "the definition reads the same; its contract, schema or the engine has changed"
 _WHY_BELOW = "the definition reads the same; a table that it reads, or the engine, has changed"
 
@@ -196,13 +198,15 @@ def differences(old: Any, new: Any, at: str = "") -> tuple[str, ...]:
             for line in differences(old.get(key), new.get(key), f"{at}.{key}" if at else key)
         )
     if _is_map(old) and _is_map(new):
-        return differences(dict(old), dict(new), at)
+        lines = differences(dict(old), dict(new), at)
+        more = len(lines) - MOST_OF_A_MAP
+        return (*lines[:MOST_OF_A_MAP], f"{at}: {more} more") if more > 1 else lines
     if isinstance(old, list) and isinstance(new, list):
-        lines: list[str] = []
+        found: list[str] = []
         for index in range(max(len(old), len(new))):
             left, right = (side[index] if index < len(side) else None for side in (old, new))
-            lines += differences(left, right, f"{at}[{index}]")
-        return tuple(lines)
+            found += differences(left, right, f"{at}[{index}]")
+        return tuple(found)
     return (f"{at}: {_text(old)} -> {_text(new)}",)
 
 
@@ -216,6 +220,8 @@ def _is_map(value: Any) -> bool:
 def _text(value: Any) -> str:
     if value is None:
         return "nothing"
+    if _is_map(value) and len(value) > MOST_OF_A_MAP:
+        return f"{len(value)} values"
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 

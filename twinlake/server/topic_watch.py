@@ -15,7 +15,7 @@ import structlog
 from twinlake.base.errors import TwinlakeError
 from twinlake.base.times import EPOCH, Clock, format_duration, format_moment, from_micros
 from twinlake.ingest.log_end import LogEnd
-from twinlake.kinds.windows import micros
+from twinlake.kinds.grid import micros
 from twinlake.lake.log.log_clock import CLOCKS_APART
 from twinlake.topics.kafka import LOG_APPEND_TIME, POLICY, RETENTION, TIMESTAMPS
 

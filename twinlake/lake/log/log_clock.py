@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import UsageError
 from twinlake.base.times import EPOCH, format_moment, from_micros
+from twinlake.kinds.grid import micros
 from twinlake.kinds.kind import UNKNOWN_TIME
-from twinlake.kinds.windows import micros
 from twinlake.lake.delta import kept_commits
 from twinlake.lake.log.clock_fold import Fold, LogClock
 from twinlake.topics import change_data

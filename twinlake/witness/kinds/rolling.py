@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
+
 from twinlake.witness.clocks import of_table
 from twinlake.witness.grouped import Measures
 from twinlake.witness.kinds.aggregate import END, START
+from twinlake.witness.local_days import local_windows
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
 from twinlake.witness.text import cell, micros, timestamp
@@ -21,10 +26,10 @@ def rolling(asked: Asked) -> Result:
     rows = stepped(asked.database, asked.question, of)
     measures = Measures(of["measures"], rows.types, is_exploded=bool(of.get("explode")))
     at = of_table(asked.question, of, window["on"]).at
-    end = "CAST(NULL AS BIGINT)" if at is None else cell(f"CAST({at} AS BIGINT)", micros(window["size"]))
+    end, starts = _ranges(asked, window, at)
     parts, behind = [], []
     for length in asked.definition["last"]:
-        start = f"{end} - {micros(length)}"
+        start = starts[length]
         time = f"epoch_us({identifier(window['on'])})"
         within = f"(SELECT * FROM {rows.relation} WHERE {time} >= {start} AND {time} < {end})"
         parts.append(
@@ -38,3 +43,19 @@ def rolling(asked: Asked) -> Result:
     source = Source(topic, " UNION ALL ".join(behind), (LAST, *keys))
     found = " UNION ALL ".join(parts)
     return Result(found, (LAST, *keys), columns | measures.shown, bounds, sources=(source,))
+
+
+def _ranges(asked: Asked, window: Mapping[str, Any], at: int | None) -> tuple[str, dict[str, str]]:
+    """SQL of where the window of the watermark begins, and by length of where the windows of it do."""
+    lengths = asked.definition["last"]
+    if at is None:
+        return "CAST(NULL AS BIGINT)", dict.fromkeys(lengths, "CAST(NULL AS BIGINT)")
+    size = micros(window["size"])
+    if window.get("time_zone") is None:
+        end = cell(f"CAST({at} AS BIGINT)", size)
+        return end, {length: f"{end} - {micros(length)}" for length in lengths}
+    first = at - max(map(micros, lengths)) - size
+    windows = local_windows(asked.database, window, first, at, "_local_windows")
+    begins = [row[0] for row in asked.database.run(f"SELECT _begin FROM {windows} ORDER BY _begin")]
+    number = bisect_right(begins, at) - 1
+    return str(begins[number]), {length: str(begins[number - micros(length) // size]) for length in lengths}
