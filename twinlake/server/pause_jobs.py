@@ -173,9 +173,11 @@ class Changed:
 
 
 def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
-    if params.topic is None:
+    if params.stop:
         return Changed(status=lake.changelogs.stop(lake, params.table))
-    return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
+    if params.resend:
+        return Changed(status=lake.changelogs.resend(lake, params.table))
+    return Changed(status=lake.changelogs.start(lake, params.table, params.request(), run))
 
 
 def do_publish(lake: OpenLake, params: PublishParams, run: Run) -> Changed:
