@@ -24,7 +24,6 @@ from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.changelog_request import ChangelogRequest
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.table_workers import TableWorkers, opened_live
-from twinlake.topics import record_id
 from twinlake.topics.topic import topic_names
 
 _TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
@@ -88,7 +87,8 @@ class Changelogs(TableWorkers[Changelog, Sender]):
             if sender.sent is None or sender.sent.events is None:
                 raise BusyError(
                     f"nobody knows yet what the changelog of {table} has sent",
-                    "it has not asked Kafka since the lake server has started, or cannot", "see `twinlake status`, and ask again",
+                    "it has not asked Kafka since the lake server has started, or cannot",
+                    "see `twinlake status`, and ask again",
                 )  # fmt: skip
             resends = max(one.events.resends, sender.sent.events.resends) + 1
             self._save(replace(one, events=replace(one.events, resends=resends)))
@@ -164,12 +164,11 @@ def _asked_for(opened: Opened, asked: ChangelogRequest, now: str) -> Changelog:
     if has_events(opened):
         options = _event_options(table, asked)
         return Changelog(table=table, topic=options.target.shown, started_at=now, events=options)
-    if set(opened.definition.view_keys) <= set(record_id.NAMES):
+    if not opened.definition.view_keys:
         raise UsageError(
             f"table {table} has no keys",
-            "its rows are records of several topics, which come and never change",
-            f"send events of one of {', '.join(opened.definition.inputs)}, or define a table with keys over it "
-            "(a Latest, an Aggregate), release that and send its changes",
+            "nobody can tell which of its rows has changed",
+            "define a table with keys over it (a Latest, an Aggregate), release that and send its changes",
         )
     if asked.topic is None or asked.of_events:
         raise UsageError(

@@ -119,7 +119,8 @@ class NewRows:
             before = _of(sent).topics.get(name)
             if before and before.id != one.id:
                 raise DifferenceError(
-                    f"topic {name!r} was made again", "what was sent to it is gone",
+                    f"topic {name!r} is another one now",
+                    "it was deleted and made again, and what was sent to it is gone",
                     f"{again}, to every topic; or end it with --stop and start one to other topics",
                 )  # fmt: skip
         if sent.batches[topic] < first:
