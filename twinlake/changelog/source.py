@@ -60,4 +60,4 @@ class Source(Protocol):
         """From what was sent last, None for nothing that is known, towards this pin."""
 
     def forget(self) -> None:
-        """What the registry was told, and the like, is to be asked again."""
+        """What the registry has said, and the like, is to be asked again."""

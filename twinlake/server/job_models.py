@@ -6,7 +6,6 @@ forms of Airflow. What a field does is said here once.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 from twinlake.base.errors import UsageError, visible
 from twinlake.base.strict import Plain
 from twinlake.base.times import parse_moment
-from twinlake.lake.changelog_request import ChangelogRequest
 
 
 def _time(text: str) -> str:
@@ -191,15 +189,16 @@ class ChangelogParams(Params):
             raise ValueError("other_topic is for topic_from")
         if self.partition_by == "key" and not self.key:
             raise ValueError("partition_by key needs a key")
-        others = [name for name in self.request().of_events if name != "topic_from"]
-        if (self.resend or self.stop) and others:
-            raise ValueError(f"{', '.join(others)}: say that when it is started")
+        if self.resend or self.stop:
+            known = {"table", "resend", "stop"}
+            others = [
+                one.alias or name
+                for name, one in type(self).model_fields.items()
+                if name not in known and getattr(self, name) != one.default
+            ]
+            if others:
+                raise ValueError(f"{', '.join(others)}: say that when it is started")
         return self
-
-    def request(self) -> ChangelogRequest:
-        """What is asked of one that is to start."""
-        asked = {one.name: getattr(self, one.name) for one in dataclasses.fields(ChangelogRequest)}
-        return ChangelogRequest(**asked)
 
 
 class PublishParams(Params):
