@@ -37,16 +37,18 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.store import Store
 from twinlake.lake.log.log import Log
 from twinlake.topics.kafka import Kafka
 
-PAID = "paid"
+PAID, KEPT = "paid", "kept"
 COLUMNS = {
     "order_id": "order_id", "customer": "customer", "route": "nullif(region, 'none')",
     "amount": "amount", "ordered_at": "ordered_at", "other": "nullif(customer, 'c1')",
 }  # fmt: skip
 NOT_CANCELLED = Events(name=PAID, inputs=("orders",), where="status <> 'cancelled'", columns=COLUMNS)
-DEFINED: dict[str, Kind] = {**SOME, PAID: NOT_CANCELLED}
+STORED = replace(NOT_CANCELLED, name=KEPT, store=Store(keys=("customer",), on="ordered_at", cell="1 hour"))
+DEFINED: dict[str, Kind] = {**SOME, PAID: NOT_CANCELLED, KEPT: STORED}
 CHANGED: dict[str, Kind] = {**DEFINED, PAID: replace(NOT_CANCELLED, where="status = 'cancelled'")}
 TYPES = {
     "order_id": "bigint", "customer": "string", "route": "string", "amount": "decimal(12,2)",
@@ -63,7 +65,7 @@ class Stage(TableStage):
         self.orders: list[tuple[int, dict[str, Any]]] = []
         self.batch = 0
         super().__init__(
-            spark, home, "changelogs", {PAID: TYPES},
+            spark, home, "changelogs", {PAID: TYPES, KEPT: TYPES},
             bootstrap_servers=broker.bootstrap, registry_url=registry.url,
         )  # fmt: skip
         self.lake.promote(self.lake.build(DEFINED))
@@ -164,6 +166,14 @@ def test_from_now_on_nothing_of_before_goes_out_and_a_restart_goes_on(stage: Sta
     assert offsets(reader.events()) == stage.paid(before)
 
 
+def test_rows_that_are_kept_for_joins_go_out_once_each_too(stage: Stage, topic: str) -> None:
+    stage.lake.do("changelog", table=KEPT, topic=topic, **{"from": "beginning"})
+    stage.append(104)
+    stage.until_at(KEPT, stage.batch)
+
+    assert offsets(stage.reader(topic).events()) == stage.paid()
+
+
 def test_what_came_while_it_was_off_goes_out_whatever_is_said_of_from(stage: Stage, topic: str) -> None:
     reader = stage.send(topic)
     before = len(stage.orders)
@@ -177,6 +187,17 @@ def test_what_came_while_it_was_off_goes_out_whatever_is_said_of_from(stage: Sta
     stage.until_sent()
 
     assert offsets(reader.events()) == stage.paid(before)
+
+
+def test_the_beginning_can_be_asked_for_as_long_as_nothing_was_sent(stage: Stage, topic: str) -> None:
+    stage.send(topic)
+    stage.until_sent()
+    stage.stop()
+
+    reader = stage.send(topic, **{"from": "beginning"})
+    stage.until_sent()
+
+    assert offsets(reader.events()) == stage.paid()
 
 
 def test_an_event_is_json_with_all_its_columns_and_a_key_has_one_partition(stage: Stage, topic: str) -> None:

@@ -143,7 +143,7 @@ class Changelogs(TableWorkers[Changelog, Sender]):
         destination = self._destination(lake, replace(made, events=options))
         try:
             sent, live = destination.open(), release_log.live(lake.path)
-            if sent and sent.events:
+            if sent and sent.events and not (all_of_it and destination.has_sent_none(sent)):
                 return replace(made, events=replace(options, resends=sent.events.resends))
             pin, number = lake.versions.pin(opened.version, run), live.number if live else 0
             now = Now(opened=opened, pin=pin, release=number, destination=destination)

@@ -113,6 +113,13 @@ class Destination:
             self._refuse_more_partitions(sent, one)
         return sent
 
+    def has_sent_none(self, sent: Position) -> bool:
+        """Whether the open topics never had a record, and are those of the position."""
+        return all(
+            sent.made(name) == made and not any(self.kafka.ends(name, range(made.partitions)).values())
+            for name, made in self.made.items()
+        )
+
     @_naming_all_rights()
     def send(self, records: Iterable[Record], headers: Mapping[str, str], position: Position) -> int:
         """All records and the position in one transaction; how many records that were.

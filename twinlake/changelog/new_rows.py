@@ -54,7 +54,8 @@ class NewRows:
         log = log_of(now.opened)
         (to,) = now.pin.position.values()
         after = _first(log) if all_of_it else to
-        return self._position(now, after, now.destination.made, newest_row(log, after))
+        made, newest = now.destination.made, newest_row(log, after)
+        return self._position(now, after, made, newest, self.options.resends)
 
     def is_asked(self, sent: Position) -> bool:
         return _of(sent).resends < self.options.resends
@@ -66,8 +67,12 @@ class NewRows:
         if self.is_asked(sent) or at is None or at > log.end():
             return True  # `find` says more of it, or the sender does
         before, found = _of(sent).newest, newest_row(log, at)
-        is_deleted = before is not None and _first(log) >= before[0]
-        if found != before and not (is_deleted and (found is None or found[0] < before[0])):
+        is_deleted = (
+            before is not None
+            and before[0] <= _first(log)
+            and (found is None or found[0] < before[0])
+        )  # fmt: skip
+        if found != before and not is_deleted:
             raise DifferenceError(
                 f"the log of {log.topic.name} is not the one that the events of {self._table} were sent from",
                 f"its batch {at} was made at another time: the lake was restored to an earlier state and has "
@@ -91,7 +96,8 @@ class NewRows:
         newest = newest or (None if self.is_asked(sent) else _of(sent).newest)
         form = self._form_of(now.opened)
         rows = _rows(now.opened, after, to, at).orderBy(*_ORDER)
-        position = self._position(now, to, {**_of(sent).topics, **made}, newest)
+        resends = max(self.options.resends, _of(sent).resends)  # of a restored lake the options are older
+        position = self._position(now, to, {**_of(sent).topics, **made}, newest, resends)
         headers = {"release": str(now.release)} if self.options.headers == "record-id" else {}
         is_all = to == now.pin.position[log.topic.name]
         return Found(
@@ -133,13 +139,14 @@ class NewRows:
         return sent.batches[topic]
 
     def _position(
-        self, now: Now, to: int, topics: Mapping[str, Made], newest: tuple[int, int | None] | None
+        self, now: Now, to: int, topics: Mapping[str, Made], newest: tuple[int, int | None] | None,
+        resends: int,
     ) -> Position:  # fmt: skip
         (topic,) = now.pin.position
         return Position(
             lake=self._lake_id, table=self._table, release=now.release,
             pin={"version": now.opened.version.name, "position": {topic: to}},
-            events=SentEvents(topics=dict(topics), resends=self.options.resends, newest=newest),
+            events=SentEvents(topics=dict(topics), resends=resends, newest=newest),
         )  # fmt: skip
 
     def _form_of(self, opened: Opened) -> EventForm:
