@@ -83,7 +83,7 @@ class Sent:
 
 
 @pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Sent]:
+def whole(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Sent]:
     folder: Path = tmp_path_factory.mktemp("events")
     project = folder / "project"
     for name in ("schemas", "contracts"):
@@ -101,6 +101,14 @@ def sent(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Sent]:
         found = Sent(server, project / "contracts" / "orders.yaml")
         found.until_sent()
         yield found
+
+
+@pytest.fixture
+def sent(whole: Sent) -> Sent:
+    """With a server that runs, whatever the test before has left."""
+    if not whole.server.running:
+        whole.server.start()
+    return whole
 
 
 @pytest.mark.faults
@@ -139,6 +147,7 @@ def test_what_a_corrected_contract_admits_goes_out_once_when_it_is_valid(sent: S
     text = text.replace("- value: cancelled\n", "- value: cancelled\n          - value: refunded\n")
     sent.contract.write_text(text.replace("version: 1.0.0", "version: 1.1.0"))
     server.do("reload")
+    server.until(lambda: server.client.status()["topics"][0]["state"] == "running")
     server.stop_at(Point.BEFORE_CHANGES)
     replayed = server.do("replay", topic="orders")
     server.until_stopped_at(Point.BEFORE_CHANGES)
