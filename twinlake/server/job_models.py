@@ -158,7 +158,7 @@ class ChangelogParams(Params):
     )
     position_topic: TopicName | None = Field(
         default=None,
-        description="gets the position; <topic>.position or changelog.<table>.position unless given",
+        description="gets the position; `<topic>.position` or `changelog.<table>.position` unless given",
     )
     key: tuple[Name, ...] = Field(
         default=(), max_length=100, strict=False, description="columns that make the key of an event"
