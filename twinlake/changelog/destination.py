@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError, UsageError
+from twinlake.base.waiting import wait_for
 from twinlake.changelog.position import Position
 from twinlake.changelog.target import COMPACTED, Made, Record, Target
 from twinlake.config.login import Login
@@ -86,10 +87,7 @@ class Destination:
                 self._refuse_policy(name)
         if not self.kafka.create(target.positions, partitions=1, config=COMPACTED):
             self._refuse_policy(target.positions)
-        found = {name: self.kafka.topic(name) for name in target.topics}
-        there = [one for one in found.values() if one is not None]
-        if len(there) < len(found):
-            raise self._unreachable("the broker does not know a topic that was just made")
+        *there, _ = map(self._known, target.names)
         self.made = {one.name: _made(one) for one in there}
         producer = Producer(
             {
@@ -152,6 +150,16 @@ class Destination:
             with suppress(KafkaException):  # the next one fences it
                 self._producer.abort_transaction(1.0)
             self._producer = None
+
+    def _known(self, name: str) -> KafkaTopic:
+        """The topic, once the broker and the leaders of its partitions know it: not at once of one that was
+        just made."""
+
+        def known() -> KafkaTopic | None:
+            found = self.kafka.topic(name)
+            return found if found and found.partitions and self.kafka.ends(name, found.partitions) else None
+
+        return wait_for(f"Kafka to know topic {name}", known, ANSWER_S, unready=(UnreachableError,))
 
     def _produce(self, record: Record, common: list[Header]) -> None:
         assert self._producer is not None
