@@ -7,7 +7,8 @@ from pathlib import Path
 
 MODULES = (
     "backup/archive", "backup/restore", "backup/take", "base/files", "changelog/destination",
-    "changelog/sender", "config/settings", "config/settings_file", "config/users", "ingest/accept",
+    "changelog/event_form", "changelog/new_rows", "changelog/sender",
+    "config/settings", "config/settings_file", "config/users", "ingest/accept",
     "ingest/log_end", "ingest/source", "ingest/unreadable", "ingest/writers", "lake/catalog/failing_record",
     "lake/catalog/maintained_version", "lake/catalog/plans", "lake/catalog/release_log",
     "lake/delta/appender", "lake/delta/delta", "lake/delta/table_state", "lake/formats", "lake/log/log",
@@ -37,6 +38,9 @@ _LEFT_OUT: dict[str, dict[str, tuple[str, ...]]] = {
         "changelog/destination": (
             "topic … has records already", "topic … holds something else than positions",
             "a row of … is too large for …",
+        ),
+        "changelog/event_form": (
+            "table … has no column …, which its events' … is made of", "column … of … is …",
         ),
         "config/settings": (
             "the data directory cannot be …", "there is no project here", "… is not a list of examples",

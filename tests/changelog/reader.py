@@ -27,6 +27,23 @@ class Told:
     position: dict[str, int]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One committed event."""
+
+    topic: str
+    partition: int
+    key: Any
+    value: Any
+    headers: dict[str, str]
+
+    @property
+    def id(self) -> tuple[int, int, int]:
+        """The record id of its source."""
+        epoch, partition, offset = (int(self.headers[name]) for name in ("epoch", "partition", "offset"))
+        return epoch, partition, offset
+
+
 class Reader:
     def __init__(self, login: Login, registry_url: str, topic: str) -> None:
         self._login, self._registry, self._topic = login, Registry(registry_url), topic
@@ -41,6 +58,21 @@ class Reader:
             )
             for message in self._read(self._topic)
             if (headers := dict(message.headers() or ()))
+        ]  # fmt: skip
+
+    def events(self, is_json: bool = False) -> list[Event]:
+        """All committed records of a topic of events, each partition in its order."""
+
+        def decoded(data: bytes | None) -> Any:
+            return json.loads(data) if is_json and data is not None else self._decoded(data)
+
+        return [
+            Event(
+                topic=self._topic, partition=message.partition(), key=decoded(message.key()),
+                value=decoded(message.value()),
+                headers={name: text.decode() for name, text in message.headers() or ()},
+            )
+            for message in self._read(self._topic)
         ]  # fmt: skip
 
     def positions(self) -> list[dict[str, Any]]:

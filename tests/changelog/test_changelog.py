@@ -37,10 +37,11 @@ from twinlake.base.errors import (
     UsageError,
 )
 from twinlake.base.waiting import wait_for
-from twinlake.changelog import sender
+from twinlake.changelog import changes
 from twinlake.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
 from twinlake.changelog.destination import Destination
 from twinlake.changelog.position import Position
+from twinlake.changelog.target import Record, changes_to
 from twinlake.config.settings import Services, Settings
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.kind import Kind
@@ -123,7 +124,7 @@ def stage(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, broker: Broker, registry: FakeRegistry
 ) -> Iterator[Stage]:
     patched = pytest.MonkeyPatch()
-    patched.setattr(sender, "WHOLE_EVERY_S", 1.0)
+    patched.setattr(changes, "WHOLE_EVERY_S", 1.0)
     found = Stage(spark, tmp_path_factory.mktemp("changelog"), broker, registry)
     found.append(*range(40))
     yield found
@@ -368,7 +369,7 @@ def test_a_lost_pin_is_made_up_for_from_the_topic(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     with_other_version = Position(**{**told, "pin": {**told["pin"], "version": "gone-1"}})
-    lost = Destination(stage.broker.login, topic, LATEST, told["lake"])
+    lost = Destination(stage.broker.login, changes_to(topic), LATEST, told["lake"])
     lost.open()
     lost.send([], {"release": "1", "position": "{}"}, with_other_version)
     stage.append(9001, 9002, status="cancelled")  # later than any other order, so that both customers go
@@ -391,11 +392,11 @@ def test_a_batch_that_the_lake_was_at_before_it_was_restored_is_told_as_it_is_no
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
     pin = {**told["pin"], "clocks": {"orders": {"processing_time": 1}}}
-    before = Destination(stage.broker.login, topic, LATEST, told["lake"])
+    before = Destination(stage.broker.login, changes_to(topic), LATEST, told["lake"])
     before.open()
     hidden = bytes(reader._read(topic)[0].key())  # a row that the lost records had deleted
     headers = {"release": str(told["release"]), "position": "{}"}
-    before.send([(hidden, None)], headers, Position(**{**told, "pin": pin}))
+    before.send([Record(topic=topic, key=hidden, value=None)], headers, Position(**{**told, "pin": pin}))
     assert len(reader.table()) == len(stage.view(LATEST)) - 1
 
     stage.send(LATEST, topic)
@@ -412,7 +413,7 @@ def test_what_was_told_is_never_followed_by_what_was_before_it(stage: Stage, top
     release = stage.until_told(LATEST)["release"]
     stage.lake.do("changelog", table=LATEST, stop=True)
     told = reader.positions()[-1]
-    later = Destination(stage.broker.login, topic, LATEST, told["lake"])
+    later = Destination(stage.broker.login, changes_to(topic), LATEST, told["lake"])
     later.open()
     ahead = {"pin": {**told["pin"], "position": {"orders": len(stage.batches) + 1_000}}}
     position = Position(**{**told, **({"release": 99} if what == "release" else ahead)})
@@ -470,11 +471,11 @@ def test_a_row_that_no_message_holds_is_named_as_such(stage: Stage, topic: str) 
     stage.until_told(SALES)
     stage.lake.do("changelog", table=SALES, stop=True)
     told = Position(**reader.positions()[-1])
-    destination = Destination(stage.broker.login, topic, SALES, told.lake)
+    destination = Destination(stage.broker.login, changes_to(topic), SALES, told.lake)
     destination.open()
 
     with pytest.raises(UsageError, match=f"a row of {SALES} is too large"):
-        destination.send([(b"k", bytes(2_000_000))], {}, told)
+        destination.send([Record(topic=topic, key=b"k", value=bytes(2_000_000))], {}, told)
 
 
 @pytest.mark.faults
@@ -484,7 +485,7 @@ def test_an_error_that_nobody_foresaw_is_said_and_nothing_is_left_out(
     def fails(*_: object) -> None:
         raise OSError("too many open files")
 
-    monkeypatch.setattr(sender, "find_changes", fails)
+    monkeypatch.setattr(changes, "find_changes", fails)
     reader = stage.send(LATEST, topic)
 
     refused = stage.until_refused(LATEST, TwinlakeError)
@@ -526,7 +527,9 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
     stage.lake.do("changelog", table=SALES, stop=True)
     told = reader.positions()
     position = Position(**told[-1])
-    first, second = (Destination(stage.broker.login, topic, SALES, position.lake) for _ in range(2))
+    first, second = (
+        Destination(stage.broker.login, changes_to(topic), SALES, position.lake) for _ in range(2)
+    )
     first.open()
     assert second.open() == position
 
@@ -541,7 +544,6 @@ def test_of_two_senders_only_the_later_can_commit(stage: Stage, topic: str) -> N
     ("table", "topic", "kind", "why"),
     [
         ("nothing", "t1", NotFoundError, "'nothing' is not live"),
-        ("orders", "t1", UsageError, "has no keys"),
         (SALES, "orders", UsageError, "tables are made from it"),
         (SALES, "a b", UsageError, "not a name of a topic"),
         (SALES, "deleted", UsageError, "cleanup.policy=delete"),

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from pydantic import ValidationError
 
 from tests.cli.answers import Answers, Ended, lines
 from twinlake.base.errors import UnreachableError, UsageError
+from twinlake.server.job_models import ChangelogParams
 from twinlake.services.problems import problems
 
 Twinlake = Callable[..., Result]
@@ -71,7 +73,18 @@ def test_an_empty_topic_is_asked_for_and_not_taken_for_none(twinlake: Twinlake) 
     assert answers.asked == [{"kind": "changelog", "params": {"table": "u", "topic": ""}}]
 
 
-@pytest.mark.parametrize("given", [("t", "--topic", "x", "--stop"), ("--topic", "x"), ("--stop",)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("t", "--topic", "x", "--stop"),
+        ("--topic", "x"),
+        ("--stop",),
+        ("t", "--topic", "x", "--resend"),
+        ("t", "--key", "a"),
+        ("t", "--format", "json"),
+        ("t", "--topic-from", "a", "--topics", "a,,b"),
+    ],
+)
 def test_options_that_make_no_sense_are_refused(twinlake: Twinlake, given: tuple[str, ...]) -> None:
     answers = Answers()
 
@@ -86,3 +99,51 @@ def test_status_has_a_failing_changelog_among_its_problems() -> None:
     found = problems([], {**lake, "changelogs": [ON, {**ON, "state": "failing", "error": error}]})
 
     assert found == [("changelog", "t", "changelog of t", error)]
+
+
+def test_events_are_asked_for_with_all_that_says_how(twinlake: Twinlake) -> None:
+    answers = Answers(changelog={**STARTING, "topic": "a, b", "topics": ["a", "b"]})
+
+    done = twinlake(
+        answers, "changelog", "u", "--topic-from", "route", "--topics", "a, b", "--other-topic", "c",
+        "--key", "x,y", "--partition-by", "source", "--format", "json", "--headers", "none", "--from",
+        "beginning", "--position-topic", "p",
+    )  # fmt: skip
+
+    assert done.exit_code == 0, done.output
+    (asked,) = answers.asked
+    assert asked["params"] == {
+        "table": "u", "topic_from": "route", "topics": ["a", "b"], "other_topic": "c", "key": ["x", "y"],
+        "partition_by": "source", "format": "json", "headers": "none", "from": "beginning",
+        "position_topic": "p",
+    }  # fmt: skip
+    ChangelogParams.model_validate(asked["params"])
+    assert lines(done)[-1] == "u             a, b   starting"
+
+
+def test_all_is_asked_for_again(twinlake: Twinlake) -> None:
+    answers = Answers(changelog=ON)
+
+    assert twinlake(answers, "changelog", "t", "--resend").exit_code == 0
+    assert answers.asked == [{"kind": "changelog", "params": {"table": "t", "resend": True}}]
+
+
+@pytest.mark.parametrize(
+    ("params", "why"),
+    [
+        ({}, "give one of topic, topic_from, resend and stop"),
+        ({"topic": "a", "stop": True}, "give one of"),
+        ({"topic": "a", "topic_from": "b", "topics": ["c"]}, "give one of"),
+        ({"topic_from": "b"}, "go together"),
+        ({"topic": "a", "topics": ["c"]}, "go together"),
+        ({"topic": "a", "other_topic": "c"}, "other_topic is for topic_from"),
+        ({"topic": "a", "partition_by": "key"}, "needs a key"),
+        ({"resend": True, "format": "json"}, "format: say that when it is started"),
+        ({"stop": True, "from": "beginning"}, "from: say that when it is started"),
+        ({"topic": "a", "format": "xml"}, "format"),
+        ({"topic": "a", "from": "yesterday"}, "from"),
+    ],
+)
+def test_parameters_that_make_no_sense_together_are_refused(params: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        ChangelogParams.model_validate({"table": "t", **params})

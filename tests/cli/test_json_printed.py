@@ -28,6 +28,7 @@ from twinlake.alarms.watch import book_file
 from twinlake.base.errors import TwinlakeError, UsageError
 from twinlake.base.times import format_moment, utc_now
 from twinlake.changelog.sender import Sender
+from twinlake.changelog.target import changes_to
 from twinlake.cli import doctor, produce
 from twinlake.cli.app import build_app
 from twinlake.cli.check import without_spark
@@ -146,8 +147,8 @@ def test_so_have_certificates_of_topics_spark_and_backups_in_it() -> None:
 @pytest.mark.parametrize("sent", [None, SimpleNamespace(release=3, version="v-1", batches={"orders": 7})])
 def test_so_has_a_changelog(sent: Any) -> None:
     sender: Any = SimpleNamespace(
-        sent=sent, _paused=lambda: None, error=ERROR, table="sales", topic="sales_changes", _records=3,
-        _way="windows", _sent_at="",
+        sent=sent, _paused=lambda: None, error=ERROR, table="sales", _records=3, _way="windows", _sent_at="",
+        source=SimpleNamespace(sends="changes", target=changes_to("sales_changes")),
     )  # fmt: skip
 
     assert wrong(SHARED["changelog"], Sender.status(sender)) == []

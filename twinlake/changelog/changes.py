@@ -1,4 +1,4 @@
-"""Changes: the records that lead from what a changelog has sent to what its table shows now.
+"""Changes: the upserts and deletes that lead from what a changelog has sent to what its table shows now.
 
 Three ways, each exact, the cheapest that can be had: the keys that steps have touched since; all keys, where
 what was sent can still be read; all keys of what the topic itself holds, where it cannot.
@@ -6,7 +6,8 @@ what was sent can still be read; all keys of what the topic itself holds, where 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,17 +16,75 @@ from twinlake.batch.diff import Side, changes
 from twinlake.batch.pinned import exact_side, only, side
 from twinlake.batch.touched import is_known, is_readable, touched
 from twinlake.changelog.destination import GROUPS
-from twinlake.changelog.form import Form
+from twinlake.changelog.form import Form, registered
 from twinlake.changelog.position import Position
+from twinlake.changelog.source import Found, Now, Sends
+from twinlake.changelog.target import Record, changes_to
 from twinlake.config.login import Login
+from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
-from twinlake.lake.catalog.version import Pin
-from twinlake.lake.open_lake import LivingVersions
+from twinlake.lake.catalog.version import Pin, pin_json
+from twinlake.lake.open_lake import LivingVersions, OpenLake
+from twinlake.topics.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOUCHED, ALL_KEYS, CONTENT = "touched keys", "all keys", "all keys of the topic"
+WHOLE_EVERY_S = 30.0
+"""A table whose every key is compared is compared so often at most, and a tenth of the time."""
+
+
+class RowChanges:
+    """Implements `source.Source` for rows that change."""
+
+    sends: Sends = "changes"
+
+    def __init__(self, lake: OpenLake, lake_id: str, table: str, topic: str) -> None:
+        self.target = changes_to(topic)
+        self._lake, self._lake_id, self._table, self._topic = lake, lake_id, table, topic
+        self._form: tuple[str, Form] | None = None
+
+    def is_asked(self, sent: Position) -> bool:
+        return False
+
+    def is_known(self, sent: Position, opened: Opened) -> bool:
+        return is_of_this_lake(self._lake.versions, sent)
+
+    def find(self, sent: Position | None, now: Now) -> Found:
+        form, made, pin = self._form_of(now.opened, now.pin), now.destination.made[self._topic], now.pin
+        known = sent if sent and sent.topic_id == made.id else None
+        login = now.destination.kafka.login
+        found = find_changes(
+            self._lake.versions, known, now.opened, pin, form,
+            lambda: content_of(self._lake.spark, login, self._topic),
+        )  # fmt: skip
+        new = Position(
+            lake=self._lake_id, table=self._table, release=now.release, topic_id=made.id,
+            key_id=form.key_id, pin=pin_json(pin), partitions=made.partitions,
+        )  # fmt: skip
+        headers = {"release": str(now.release), "position": json.dumps(pin.position, sort_keys=True)}
+        is_view = not is_stored(now.opened.definition)
+
+        def rest_s(took_s: float) -> float:
+            if found.way == TOUCHED:
+                return took_s
+            return max(WHOLE_EVERY_S, 9 * took_s) if is_view else 0.0
+
+        records = _each(found.records, self._topic)
+        return Found(way=found.way, records=records, headers=headers, position=new, rest_s=rest_s)
+
+    def forget(self) -> None:
+        self._form = None
+
+    def _form_of(self, opened: Opened, pin: Pin) -> Form:
+        name = opened.version.name
+        if self._form is None or self._form[0] != name:
+            definition = opened.definition
+            rows = opened.view(pin).select(*definition.timeless).schema
+            registry = Registry(self._lake.settings.services().registry())
+            self._form = name, registered(registry, self._topic, self._table, definition.view_keys, rows)
+        return self._form[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +159,9 @@ def content_of(spark: SparkSession, login: Login, topic: str) -> DataFrame:
 
 def _of_content(found: DataFrame) -> DataFrame:
     return found.selectExpr("coalesce(r.key, l.key) AS key", "r.value AS value")
+
+
+def _each(records: DataFrame, topic: str) -> Iterator[Record]:
+    for row in records.toLocalIterator(prefetchPartitions=True):
+        value = None if row["value"] is None else bytes(row["value"])
+        yield Record(topic=topic, key=bytes(row["key"]), value=value)

@@ -80,15 +80,24 @@ def registered(registry: Registry, topic: str, table: str, keys: Sequence[str], 
 def schemas(table: str, keys: Sequence[str], rows: StructType) -> tuple[dict[str, Any], dict[str, Any]]:
     """Avro's schemas of key and value. Every field may be null and is so by default: then a column may be
     added. UsageError for a column that Avro has no type for."""
-    key = {**_record(rows, f"{table}_key", keys), "namespace": NAMESPACE}
-    return key, {**_record(rows, table, rows.names), "namespace": NAMESPACE}
+    return schema(rows, f"{table}_key", keys), schema(rows, table, rows.names)
+
+
+def schema(rows: StructType, name: str, columns: Sequence[str]) -> dict[str, Any]:
+    """Avro's schema of a record of these columns."""
+    return {**_record(rows, name, columns), "namespace": NAMESPACE}
+
+
+def head(schema_id: int) -> bytes:
+    """What comes before a record: which schema it is written by."""
+    return bytes([MAGIC]) + schema_id.to_bytes(4, "big")
 
 
 def _framed(schema_id: int, row: Column, columns: Sequence[str], schema: str) -> Column:
     from pyspark.sql import functions as F
     from pyspark.sql.avro.functions import to_avro
 
-    header = F.lit(bytes([MAGIC]) + schema_id.to_bytes(4, "big"))
+    header = F.lit(head(schema_id))
     fields = F.struct(*(row.getField(name).alias(name) for name in columns))
     return F.concat(header, to_avro(fields, schema))
 

@@ -5,49 +5,37 @@ All that has happened since the last transaction goes into the next one.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from twinlake.base.errors import BusyError, TwinlakeError, first_lines
 from twinlake.base.job import Run
 from twinlake.base.times import format_moment
 from twinlake.base.waiting import holding
-from twinlake.changelog.changes import TOUCHED, content_of, find_changes, is_of_this_lake
-from twinlake.changelog.destination import Destination, Record
-from twinlake.changelog.form import Form, registered
+from twinlake.changelog.destination import Destination
 from twinlake.changelog.position import Position
-from twinlake.kinds.kind import is_stored
-from twinlake.lake.catalog.maintained_version import Opened
+from twinlake.changelog.source import Now, Source
 from twinlake.lake.catalog.paused import Paused
-from twinlake.lake.catalog.version import Pin, Version, pin_json
+from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.table_workers import STOP_S, TableWorker
-from twinlake.topics.registry import Registry
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-WHOLE_EVERY_S = 30.0
-"""A table whose every key is compared is compared so often at most, and a tenth of the time."""
 
 
 class Sender(TableWorker):
     """What failed is tried again from what the position topic tells."""
 
-    def __init__(self, lake: OpenLake, lake_id: str, table: str, topic: str) -> None:
-        super().__init__(lake, table, "changelog", topic=topic)
-        self.topic = topic
+    def __init__(self, lake: OpenLake, lake_id: str, table: str, source: Source) -> None:
+        super().__init__(lake, table, "changelog", topic=source.target.shown)
+        self.source = source
         self.sent: Position | None = None
         self._lake_id = lake_id
         self._turn = threading.Lock()
         """Held while something is sent."""
         self._destination: Destination | None = None
         self._is_sure = False  # that what was sent last is of this lake
-        self._form: tuple[str, Form] | None = None
         self._records, self._way, self._sent_at = 0, "", ""
         self._rest_until = 0.0  # on the monotonic clock
 
@@ -63,7 +51,9 @@ class Sender(TableWorker):
         error = None if paused else self.error
         return {
             "table": self.table,
-            "topic": self.topic,
+            "topic": self.source.target.shown,
+            "topics": list(self.source.target.topics),
+            "sends": self.source.sends,
             "state": "paused" if paused else "failing" if error else "sending" if sent else "starting",
             "release": sent.release if sent else None,
             "version": sent.version if sent else None,
@@ -89,8 +79,9 @@ class Sender(TableWorker):
         """What was sent last is asked of the broker again: a transaction may be committed or not."""
         if self._destination:
             self._destination.close()
-        self._destination = self._form = None
+        self._destination = None
         self._is_sure = False
+        self.source.forget()
 
     def _look(self) -> None:
         with self._turn:
@@ -104,7 +95,7 @@ class Sender(TableWorker):
         live, version = self._live()
         if self._destination is None:
             login = self._lake.settings.services().kafka("changelog")
-            made = Destination(login, self.topic, self.table, self._lake_id)
+            made = Destination(login, self.source.target, self.table, self._lake_id)
             self.sent = made.open()
             self._destination = made
         at = self._lake.versions.position(version)
@@ -116,34 +107,24 @@ class Sender(TableWorker):
     def _send(self, destination: Destination, version: Version, release: int) -> None:
         began = time.monotonic()
         pin = self._lake.versions.pin(version, self._run)
-        self._is_sure = self._is_sure or not self.sent or is_of_this_lake(self._lake.versions, self.sent)
+        opened = self._lake.versions.opened(version)
+        self._is_sure = self._is_sure or not self.sent or self.source.is_known(self.sent, opened)
         if self._is_sure and self._has_sent(release, pin.position):
             return  # a table over tables sends once all that it reads have come there
         self._refuse_back(pin, release)
-        opened = self._lake.versions.opened(version)
-        form = self._form_of(opened, pin)
-        sent = self.sent if self.sent and self.sent.topic_id == destination.topic_id else None
-        found = find_changes(
-            self._lake.versions, sent, opened, pin, form,
-            lambda: content_of(self._lake.spark, destination.kafka.login, self.topic),
-        )  # fmt: skip
-        new = Position(
-            lake=self._lake_id, table=self.table, release=release, topic_id=destination.topic_id,
-            key_id=form.key_id, pin=pin_json(pin), partitions=destination.partitions,
-        )  # fmt: skip
-        headers = {"release": str(release), "position": json.dumps(pin.position, sort_keys=True)}
-        self._records = destination.send(_each(found.records), headers, new)
-        self.sent, self._way, self._is_sure = new, found.way, True
+        now = Now(opened=opened, pin=pin, release=release, destination=destination)
+        found = self.source.find(self.sent, now)
+        self._records = destination.send(found.records, found.headers, found.position)
+        self.sent, self._way, self._is_sure = found.position, found.way, True
         self._sent_at = format_moment(self._lake.clock())
         ended = time.monotonic()
-        if found.way == TOUCHED:
-            self._rest_until = ended + (ended - began)
-        elif not is_stored(opened.definition):
-            self._rest_until = ended + max(WHOLE_EVERY_S, 9 * (ended - began))
+        self._rest_until = ended + found.rest_s(ended - began)
         self._journal.debug("sent", records=self._records, way=found.way, position=pin.position)
 
     def _has_sent(self, release: int, batches: Mapping[str, int]) -> bool:
-        return self.sent is not None and (self.sent.release, self.sent.batches) == (release, batches)
+        if self.sent is None or self.source.is_asked(self.sent):
+            return False
+        return (self.sent.release, self.sent.batches) == (release, batches)
 
     def _refuse_back(self, pin: Pin, release: int) -> None:
         """A reader that has seen a position, or a release, never sees an earlier one."""
@@ -162,17 +143,3 @@ class Sender(TableWorker):
                 "nothing, if it catches up; if the lake was restored to an earlier state: restore the newer "
                 "one, or stop the changelog and start one to another topic",
             )
-
-    def _form_of(self, opened: Opened, pin: Pin) -> Form:
-        name = opened.version.name
-        if self._form is None or self._form[0] != name:
-            definition = opened.definition
-            rows = opened.view(pin).select(*definition.timeless).schema
-            registry = Registry(self._lake.settings.services().registry())
-            self._form = name, registered(registry, self.topic, self.table, definition.view_keys, rows)
-        return self._form[1]
-
-
-def _each(records: DataFrame) -> Iterator[Record]:
-    for row in records.toLocalIterator(prefetchPartitions=True):
-        yield bytes(row["key"]), None if row["value"] is None else bytes(row["value"])

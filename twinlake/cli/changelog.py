@@ -1,4 +1,5 @@
-"""`twinlake changelog`: sends the changes of a live table to a topic, or no more; shows what is sent."""
+"""`twinlake changelog`: sends the changes of a live table to a topic, or its rows as events, or no more, and
+shows what is sent."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
+from twinlake.cli.options import names_in
 from twinlake.cli.output import print_json, say, show_rows
 from twinlake.server.job_models import ChangelogParams
 
@@ -25,16 +27,31 @@ def changelog_command(
     *,
     table: Annotated[str | None, typer.Argument(help="{about}; without it, list all")] = None,
     asked: Asked,
+    topics: Annotated[str | None, typer.Option(metavar="A,B", help="{about}")] = None,
+    key: Annotated[str | None, typer.Option(metavar="A,B", help="{about}")] = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Send the changes of a table to a Kafka topic from now on, or show those that are sent."""
-    changes = "topic" in asked or "stop" in asked
-    if "topic" in asked and "stop" in asked:
-        raise UsageError("--topic and --stop are opposites", "", "give one of them")
-    if table is None and changes:
+    """Send the changes of a table to a Kafka topic from now on, or its rows as events to one or several.
+
+    Without an option it shows those that are sent. All options but --topic, --stop and --json are for tables
+    whose rows never change (Events).
+    """
+    named = {"topics": names_in("--topics", topics), "key": names_in("--key", key)}
+    asked = {**asked, **{name: one for name, one in named.items() if one}}
+    does = [
+        f"--{name.replace('_', '-')}" for name in ("topic", "topic_from", "resend", "stop") if name in asked
+    ]
+    if len(does) > 1:
+        raise UsageError(f"{' and '.join(does)} were given", "they exclude each other", "give one of them")
+    if asked and not does:
+        raise UsageError(
+            "nothing says where to send it", "the options are for a changelog that starts",
+            "give --topic, or --topic-from with --topics",
+        )  # fmt: skip
+    if table is None and asked:
         raise UsageError("no table is named", "a changelog is one table's", "name it before the options")
     client = lake_client()
-    if changes:
+    if asked:
         found = [follow(client, client.submit("changelog", {"table": table, **asked})).succeeded()]
     else:
         found = [one for one in client.status()["changelogs"] if table in (None, one["table"])]

@@ -164,6 +164,10 @@ class Definition:
         """None; a kind that reads a record's fields by row-local steps alone says what these give."""
         return None
 
+    def appended(self, records: DataFrame) -> DataFrame | None:
+        """None; a kind whose rows never change says which ones records add."""
+        return None
+
     def unwindowed(self, key: str) -> Any:
         """Nothing; a kind that has windows says what they add up to."""
         return None

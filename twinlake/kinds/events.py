@@ -113,6 +113,9 @@ class Events(Definition):
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         return steps.apply(self, rows)
 
+    def appended(self, records: DataFrame) -> DataFrame | None:
+        return steps.apply(self, records, beside={record_id.BATCH: quote.name(record_id.BATCH)})
+
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         spread = self._kept.spread(evidence.hashed(steps.apply(self, rows)), windows)
         return spread.select(*map(quote.name, self._state), *evidence.of_one_row())

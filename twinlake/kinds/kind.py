@@ -113,6 +113,10 @@ class Kind(Protocol):
         """Its topic's rows after the row-local steps, where the rest of it asks for no field of a record:
         the columns of the definition, and those of the record id. None where that cannot be said."""
 
+    def appended(self, records: DataFrame) -> DataFrame | None:
+        """The rows that these records of its topic, which have `record_id.BATCH` too, add to its view: the
+        columns of `output`, then that one. None for a table whose rows change once they are there."""
+
     def unwindowed(self, key: str) -> Kind | None:
         """The same over states of some of its windows, merged into one, with a key column more, the first.
 

@@ -21,6 +21,7 @@ from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.catalog.runs import Runs
 from twinlake.lake.catalog.segments import Closed
 from twinlake.lake.catalog.version import Health, Pin, Version
+from twinlake.lake.changelog_request import ChangelogRequest
 from twinlake.lake.delta.damages import Damages
 from twinlake.lake.log.log import Log
 from twinlake.topics.topic import Topic
@@ -150,12 +151,16 @@ class RunningTopics(Protocol):
 class RunningChangelogs(Protocol):
     """The changelogs that are on, each sent by a thread of its own."""
 
-    def start(self, lake: OpenLake, table: str, topic: str, run: Run) -> dict[str, Any]:
-        """Send the table's changes to this topic from now on, over every restart; how it is.
+    def start(self, lake: OpenLake, table: str, asked: ChangelogRequest, run: Run) -> dict[str, Any]:
+        """Send the table's changes, or its rows as events, from now on, over every restart; how it is.
 
         Twice changes nothing. UsageError for a table that has no keys or another changelog, and for a topic
         that is something else.
         """
+
+    def resend(self, lake: OpenLake, table: str) -> dict[str, Any]:
+        """Send all events of the table again that its log has. NotFoundError for a table without a changelog,
+        UsageError for one of changes, BusyError while nobody knows what was sent."""
 
     def status(self) -> list[dict[str, Any]]:
         """How each is that is on: its `table`, `topic`, `state` and more."""

@@ -167,8 +167,11 @@ class TableWorkers(ABC, Generic[S, W]):
 
     def _put(self, lake: OpenLake, one: S) -> None:
         """It is on from now on."""
-        store.replace(self._folder / f"{one.table}.json", json.dumps(asdict(one), indent=2))  # type: ignore[call-overload]
+        self._save(one)
         self._begin(lake, one)
+
+    def _save(self, one: S) -> None:
+        store.replace(self._folder / f"{one.table}.json", json.dumps(asdict(one), indent=2))  # type: ignore[call-overload]
 
     def _drop(self, worker: W) -> dict[str, Any]:
         """It is on no more; how it was."""

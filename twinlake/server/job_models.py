@@ -37,6 +37,8 @@ def _refuse_empty(start: str | None, end: str | None) -> None:
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 """Of a table, a version, a topic, a plan: what it names is looked up by whoever acts on it."""
+TopicName = Annotated[str, Field(min_length=1, max_length=249)]
+"""A name that Kafka takes; more of it is looked at by whoever acts on it."""
 Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_person)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
@@ -139,19 +141,63 @@ class ReplayParams(Params):
 
 
 class ChangelogParams(Params):
-    """Send the changes of a live table to a compacted topic from now on, or no more."""
+    """Send the changes of a live table to a compacted topic from now on, or its rows as events to topics."""
 
     table: Name = Field(description="the live table")
-    topic: str | None = Field(
-        default=None, min_length=1, max_length=249,
-        description="send to this compacted topic, which is made where it is missing",
+    topic: TopicName | None = Field(
+        default=None, description="send to this topic, which is made where it is missing"
+    )
+    topic_from: Name | None = Field(
+        default=None, description="send each event to the topic that this column names"
+    )
+    topics: tuple[TopicName, ...] = Field(
+        default=(), max_length=100, strict=False, description="the topics that topic_from may name"
+    )
+    other_topic: TopicName | None = Field(
+        default=None, description="gets what names none of the topics; without it that stops the changelog"
+    )
+    position_topic: TopicName | None = Field(
+        default=None,
+        description="gets the position; `<topic>.position` or `changelog.<table>.position` unless given",
+    )
+    key: tuple[Name, ...] = Field(
+        default=(), max_length=100, strict=False, description="columns that make the key of an event"
+    )
+    partition_by: Literal["key", "source"] | None = Field(
+        default=None,
+        description="`key`, or `source`: the partition of its record; by the key if there is one",
+    )
+    format: Literal["avro", "json"] = Field(default="avro", description="of events, `avro` or `json`")
+    headers: Literal["record-id", "none"] = Field(
+        default="record-id", description="of events, `record-id` (topic, epoch, partition, offset) or `none`"
+    )
+    begin: Literal["now", "beginning"] = Field(
+        default="now", alias="from",
+        description="where events begin that were never sent, `now` or `beginning`",
     )  # fmt: skip
+    resend: bool = Field(default=False, description="send all events again that the log has")
     stop: bool = Field(default=False, description="send no more; started again, it goes on")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if self.stop == (self.topic is not None):
-            raise ValueError("give either a topic, or stop")
+    def _one_thing(self) -> Self:
+        asked = (self.topic is not None, self.topic_from is not None, self.resend, self.stop)
+        if sum(asked) != 1:
+            raise ValueError("give one of topic, topic_from, resend and stop")
+        if (self.topic_from is not None) != bool(self.topics):
+            raise ValueError("topic_from and topics go together: a column, and the topics that it may name")
+        if self.topic_from is None and self.other_topic is not None:
+            raise ValueError("other_topic is for topic_from")
+        if self.partition_by == "key" and not self.key:
+            raise ValueError("partition_by key needs a key")
+        if self.resend or self.stop:
+            known = {"table", "resend", "stop"}
+            others = [
+                one.alias or name
+                for name, one in type(self).model_fields.items()
+                if name not in known and getattr(self, name) != one.default
+            ]
+            if others:
+                raise ValueError(f"{', '.join(others)}: say that when it is started")
         return self
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import structlog
@@ -17,6 +17,7 @@ from twinlake.base.waiting import holding
 from twinlake.lake.catalog.maintained_version import stores_rows
 from twinlake.lake.catalog.paused import Kind, Paused
 from twinlake.lake.catalog.version import Version
+from twinlake.lake.changelog_request import ChangelogRequest
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import ChangelogParams, PauseParams, PublishParams, ResumeParams
@@ -173,9 +174,15 @@ class Changed:
 
 
 def do_changelog(lake: OpenLake, params: ChangelogParams, run: Run) -> Changed:
-    if params.topic is None:
+    if params.stop:
         return Changed(status=lake.changelogs.stop(lake, params.table))
-    return Changed(status=lake.changelogs.start(lake, params.table, params.topic, run))
+    if params.resend:
+        return Changed(status=lake.changelogs.resend(lake, params.table))
+    return Changed(status=lake.changelogs.start(lake, params.table, _requested(params), run))
+
+
+def _requested(params: ChangelogParams) -> ChangelogRequest:
+    return ChangelogRequest(**{one.name: getattr(params, one.name) for one in fields(ChangelogRequest)})
 
 
 def do_publish(lake: OpenLake, params: PublishParams, run: Run) -> Changed:

@@ -128,9 +128,9 @@ def _refuse_unmakeable(lake: OpenLake, name: str) -> None:
 
 def _taken(lake: OpenLake, added: tuple[str, ...]) -> Iterator[TwinlakeError]:
     for one in lake.changelogs.status():
-        if one["topic"] in added:
+        for topic in sorted(set(one["topics"]) & set(added)):
             yield UsageError(
-                f"topic {one['topic']!r} is taken", f"the changelog of {one['table']} is sent to it",
+                f"topic {topic!r} is taken", f"the changelog of {one['table']} is sent to it",
                 "give the topic another name",
             )  # fmt: skip
 

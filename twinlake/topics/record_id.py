@@ -9,6 +9,8 @@ TIMESTAMP, INGESTED_AT = "_timestamp", "_ingested_at"
 COLUMNS = (("_epoch", "int"), ("_partition", "int"), ("_offset", "bigint"), (TIMESTAMP, "timestamp"))
 """(name, Spark type) of what every row read from a log carries through all steps of a definition."""
 NAMES = tuple(name for name, _ in COLUMNS)
+BATCH = "_batch"
+"""The log's batch that a record entered by: where its verdict was not valid at first, a later one's."""
 READ = (*COLUMNS, (INGESTED_AT, "timestamp"))
 """What expressions of a definition can name beside the event's own fields."""
 FROM_LOG = tuple(f"{name.removeprefix('_')} AS {name}" for name, _ in READ)

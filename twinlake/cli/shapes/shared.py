@@ -280,10 +280,12 @@ BACKUP = Value(
     ),
 )  # fmt: skip
 CHANGELOG = Value(
-    name="changelog", type="object", about="How a table's changes are sent to a topic.",
+    name="changelog", type="object", about="How a table's changes, or its rows as events, are sent.",
     keys=keys(f"""
-        table     string             the table whose changes are sent
-        topic     string             the topic that they are sent to
+        table     string             the table whose changes or rows are sent
+        topic     string             the topic that they are sent to; of several all names, by comma
+        topics    list of string     the topics
+        sends     string             `changes` or `events`
         state     string             `starting`, `sending`, `paused` or `failing`; `stopped` by `--stop`
         release   integer or null    the release up to which it is sent
         version   string or null     the version of the table

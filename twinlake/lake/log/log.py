@@ -304,7 +304,7 @@ class Log:
 
     def traced_sql(self, relation: str) -> str:
         """The rows of `valid_sql`, and of each the batch that it is of, as `_batch`."""
-        return self.valid_sql(relation, "batch AS `_batch`")
+        return self.valid_sql(relation, f"batch AS `{record_id.BATCH}`")
 
     def valid_sql(self, relation: str, *more: str) -> str:
         """The same rows as SELECT text, of all that the relation has of the log; with more columns of it."""
