@@ -36,7 +36,8 @@ def test_an_example_is_added_once_and_listed_as_such(home: Path) -> None:
 
     assert [one.exit_code for one in (first, again, other, listed)] == [0] * 4
     assert first.stdout.split() == (
-        "trades is added: topics trades; tables prices_per_day, top_symbols, trades_in_5_seconds".split()
+        "trades is added: topics trades; "
+        "tables last_trades, prices_per_day, top_symbols, trades_in_5_seconds".split()
     )
     assert "`twinlake reload`" in first.stderr
     assert (again.stdout, again.stderr.strip()) == ("", "trades has been added before")
