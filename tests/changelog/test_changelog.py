@@ -593,9 +593,9 @@ def test_a_paused_changelog_sends_nothing_and_goes_on_over_a_restart(stage: Stag
     stage.until_told(LATEST)
     paused = stage.lake.do("pause", name=LATEST, kind="changelog", by="anna", reason="its reader is broken")
     sent = sorted(map(str, reader.records()))  # partitions are read in any order
-    stage.append(103)
+    stage.append(103, customer="paused")
     stage.restart()
-    stage.append(104)
+    stage.append(104, customer="paused")
     stage.send(SALES, next(TOPICS))
     stage.until_told(SALES)  # another one goes on
     shown, still = stage.status(LATEST), sorted(map(str, reader.records()))
