@@ -141,8 +141,7 @@ def topic() -> str:
 def _stopped(stage: Stage) -> Iterator[None]:
     """No changelog is on when the next test begins."""
     yield
-    for one in stage.lake.server.status()["changelogs"]:
-        stage.lake.do("changelog", table=one["table"], stop=True)
+    stage.end_all("changelog")
 
 
 def of_sales(table: dict[tuple[Any, ...], dict[str, Any]]) -> dict[Any, Any]:

@@ -126,8 +126,7 @@ def topic() -> str:
 def _stopped(stage: Stage) -> Iterator[None]:
     """No changelog is on when the next test begins."""
     yield
-    for one in stage.lake.server.status()["changelogs"]:
-        stage.lake.do("changelog", table=one["table"], stop=True)
+    stage.end_all("changelog")
 
 
 def test_from_the_beginning_every_row_goes_out_once_in_order_with_its_record_id(

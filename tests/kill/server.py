@@ -127,6 +127,25 @@ class LakeProcess:
         """What has stopped there goes on."""
         (self.breakpoints / f"{point}.reached").unlink()
 
+    def killed_at(self, point: Point, records: int) -> None:
+        """With the work of so many new records; and up again, when as many more have come."""
+        self.stop_at(point)
+        self.produce(records)
+        self.until_stopped_at(point)
+        self.kill()
+        self.produce(records)
+        self.start()
+
+    def broker_killed_at(self, point: Point, records: int) -> None:
+        """The same of the broker, while this server waits there."""
+        self.stop_at(point)
+        self.produce(records)
+        self.until_stopped_at(point)
+        self.broker.kill()
+        self.let_go(point)
+        self.broker.start()
+        self.produce(records)
+
     def second(self) -> subprocess.CompletedProcess[str]:
         """Another server on the same lake; it ends by itself."""
         command = [sys.executable, "-m", "twinlake.server", "--home", str(self.home)]

@@ -185,10 +185,11 @@ def test_transactions_and_columns_outlive_commit_files_behind_a_checkpoint(
         add(appender, txn, txn)
     folder = table / delta.LOG_FOLDER
     checkpoint = folder / f"{checkpoints.EVERY_COMMITS:020d}.checkpoint.parquet"
-    wait_for("the checkpoint", lambda: checkpoint.exists() or None, 60)
+    hint = folder / "_last_checkpoint"  # written after the checkpoint, beside the test
+    wait_for("the checkpoint and its hint", lambda: hint.exists() or None, 60)
     if maker == "Spark's":
         checkpoint.unlink()
-        (folder / "_last_checkpoint").unlink()
+        hint.unlink()
         delta.snapshot(spark, table).deltaLog().checkpoint()
         assert checkpoint.exists()
     for file in folder.glob("*.json"):

@@ -73,8 +73,7 @@ def _stopped(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "stage" in request.fixturenames:
         stage: Stage = request.getfixturevalue("stage")
-        for one in stage.lake.server.status()["published"]:
-            stage.lake.do("publish", table=one["table"], stop=True)
+        stage.end_all("publish")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,11 @@ class TableStage:
 
         return wait_for(f"{self._workers}: {table} to be refused", what, 90)
 
+    def end_all(self, kind: str) -> None:
+        """None is on, by jobs of this kind."""
+        for one in self.lake.server.status()[self._workers]:
+            self.lake.do(kind, table=one["table"], stop=True)
+
     def opened(self, table: str) -> tuple[Opened, Any]:
         """The live version, and its view now."""
         open_lake = self.lake.server.lake

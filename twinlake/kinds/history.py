@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
-from twinlake.kinds import evidence, steps
+from twinlake.kinds import evidence, row_order, steps
 from twinlake.kinds.definition import Definition, pairs, read, texts
-from twinlake.kinds.equality import has_order
-from twinlake.kinds.expression import Expression, Stage, holds_sql
+from twinlake.kinds.expression import Stage, holds_sql
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
 from twinlake.kinds.windows import ALL, Windows, mistimed
 from twinlake.topics import record_id
-from twinlake.topics.record_key import TOMBSTONE, tombstone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,11 +56,7 @@ class History(Definition):
     def __post_init__(self) -> None:
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
-        for what, names in (("key", self.keys), ("value", self.values)):
-            if not names:
-                raise self.error(f"it has no {what}s")
-            self.refuse_unknown(what, names, self.columns)
-        self.refuse_unknown("order column", self.order, self.columns)
+        row_order.refuse(self, self.columns, self.keys, self.order, self.values)
         self.refuse_shown("output column", self.output)
 
     @classmethod
@@ -103,38 +97,22 @@ class History(Definition):
         return VALID_FROM
 
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
-        read_rows = rows[self.inputs[0]]
-        yield from steps.stages(self, read_rows)
-        if self.delete_when is not None:
-            condition = Expression(what="delete_when", sql=self.delete_when, type="boolean")
-            yield Stage(rows=steps.apply(self, read_rows), expressions=(condition,))
+        return row_order.stages(self, rows[self.inputs[0]], self.delete_when)
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         stepped = steps.apply(self, rows[self.inputs[0]])
-        yield from steps.untyped(self, self.columns, stepped)
-        yield from steps.incomparable(self, self.columns, self.values, stepped)
-        types = dict(stepped.dtypes)
-        for name in (*self.keys, *self.order[1:]):
-            if not has_order(types[name]):
-                why = f"column {name}: {types[name]} cannot be a key or order"
-                yield self.error_at_text(self.columns[name], why)
+        ordered = (*self.keys, *self.order[1:])
+        yield from row_order.problems(self, self.columns, stepped, ordered, self.values)
         for time in self.order[:1]:
-            yield from mistimed(self, "versions are", time, types)
+            yield from mistimed(self, "versions are", time, dict(stepped.dtypes))
 
     def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """A delete that ends nothing: a tombstone's fields are NULL, and a row without a time is left out."""
-        read_rows = rows[self.inputs[0]]
-        if not self.order or self.delete_when is None or TOMBSTONE not in read_rows.columns:
-            return
-        (time, *_) = self.order
-        stepped = steps.apply(self, tombstone(read_rows))
-        if not stepped.where(f"{holds_sql(self.delete_when)} AND {quote.name(time)} IS NULL").isEmpty():
-            why = f"a tombstone ends no version: {time}, from which on a row is valid, is NULL"
-            remedy = (
-                "order by what a tombstone has too, like "
-                f"coalesce({self.columns[time]}, _timestamp), or leave `order` out: then it follows the log"
-            )
-            yield self.error_at_text(self.columns[time], why, remedy)
+        for time in self.order[:1]:
+            if row_order.loses_tombstones(self, rows[self.inputs[0]], time, self.delete_when):
+                why = f"a tombstone ends no version: {time}, from which on a row is valid, is NULL"
+                sql = self.columns[time]
+                yield self.error_at_text(sql, why, row_order.known_of_tombstones(sql))
 
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         return steps.apply(self, rows)
@@ -146,7 +124,7 @@ class History(Definition):
         timed = stepped.where(f"{quote.name(self._time)} IS NOT NULL")
         made = {
             VALID_FROM: F.col(quote.name(self._time)),
-            **{_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order[1:])},
+            **row_order.computed(self.order[1:]),
             DELETED: F.expr(holds_sql(self.delete_when)),
         }
         # one SELECT: a column of the definition may have the name of one that the state has
@@ -190,8 +168,7 @@ class History(Definition):
     @property
     def decided_by(self) -> tuple[str, ...]:
         """The greatest of those with the least time."""
-        further = (row_of_step(name) for name in self.order[1:])
-        return (f"-unix_micros(`{_FROM}`)", *further, *map(quote.name, record_id.KEY))
+        return (f"-unix_micros(`{_FROM}`)", *row_order.decided_by(self.order[1:]))
 
     @property
     def _time(self) -> str:
@@ -201,7 +178,7 @@ class History(Definition):
     @property
     def _orders(self) -> tuple[str, ...]:
         """The state columns that decide which of the rows of one time is valid; the last make them unique."""
-        return (*(_order(index) for index in range(len(self.order[1:]))), *record_id.KEY)
+        return row_order.deciding(self.order[1:])
 
     @property
     def _state(self) -> tuple[str, ...]:
@@ -217,6 +194,3 @@ class History(Definition):
         order = "ORDER BY `_epoch`, `_offset` ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         return f"max({time}) OVER (PARTITION BY {keys}, `_partition` {order})"
 
-
-def _order(index: int) -> str:
-    return f"_order_{index}"

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
-from twinlake.kinds import evidence, steps
+from twinlake.kinds import evidence, row_order, steps
 from twinlake.kinds.barriers import BARRIER, Barriers, Snapshot, SourcePlace
 from twinlake.kinds.definition import Definition, pairs, read, texts
-from twinlake.kinds.equality import has_order
-from twinlake.kinds.expression import Expression, Stage, holds_sql
+from twinlake.kinds.expression import Stage, holds_sql
 from twinlake.kinds.kind import ViewClock
-from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
+from twinlake.kinds.lineage import behind_sql, same_steps
 from twinlake.kinds.windows import ALL, Windows
-from twinlake.topics import change_data, record_id
-from twinlake.topics.record_key import TOMBSTONE, tombstone
+from twinlake.topics import change_data
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -63,11 +61,7 @@ class Latest(Definition):
     def __post_init__(self) -> None:
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
-        for what, names in (("key", self.keys), ("value", self.values)):
-            if not names:
-                raise self.error(f"it has no {what}s")
-            self.refuse_unknown(what, names, self.columns)
-        self.refuse_unknown("order column", self.order, self.columns)
+        row_order.refuse(self, self.columns, self.keys, self.order, self.values)
         if self.order and self._barriers:
             why = "it has order columns, but snapshots and truncates hide what came before them in the log"
             raise self.error(why, "leave `order` out: then it follows the log")
@@ -115,36 +109,19 @@ class Latest(Definition):
     def stages(self, rows: Mapping[str, DataFrame]) -> Iterator[Stage]:
         read_rows = rows[self.inputs[0]]
         yield Stage(rows=read_rows, expressions=tuple(self._barriers.expressions()))
-        yield from steps.stages(self, read_rows)
-        if self.delete_when is not None:
-            condition = Expression(what="delete_when", sql=self.delete_when, type="boolean")
-            yield Stage(rows=steps.apply(self, read_rows), expressions=(condition,))
+        yield from row_order.stages(self, read_rows, self.delete_when)
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         stepped = steps.apply(self, rows[self.inputs[0]])
-        yield from steps.untyped(self, self.columns, stepped)
-        yield from steps.incomparable(self, self.columns, self.values, stepped)
-        types = dict(stepped.dtypes)
-        for name in (*self.keys, *self.order):
-            if not has_order(types[name]):
-                why = f"column {name}: {types[name]} cannot be a key or order"
-                yield self.error_at_text(self.columns[name], why)
+        yield from row_order.problems(self, self.columns, stepped, (*self.keys, *self.order), self.values)
 
     def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """A delete that cannot win: NULL is before every value, and a tombstone's fields are NULL."""
-        read_rows = rows[self.inputs[0]]
-        if not self.order or self.delete_when is None or TOMBSTONE not in read_rows.columns:
-            return
-        (newest, *_) = self.order
-        stepped = steps.apply(self, tombstone(read_rows))
-        loses = f"{holds_sql(self.delete_when)} AND {quote.name(newest)} IS NULL"
-        if not stepped.where(loses).isEmpty():
-            why = f"a tombstone deletes no key that has a row: {newest}, by which it is ordered, is NULL"
-            remedy = (
-                "order by what a tombstone has too, like "
-                f"coalesce({self.columns[newest]}, _timestamp), or leave `order` out: then it follows the log"
-            )
-            yield self.error_at_text(self.columns[newest], why, remedy)
+        for newest in self.order[:1]:
+            if row_order.loses_tombstones(self, rows[self.inputs[0]], newest, self.delete_when):
+                why = f"a tombstone deletes no key that has a row: {newest}, by which it is ordered, is NULL"
+                sql = self.columns[newest]
+                yield self.error_at_text(sql, why, row_order.known_of_tombstones(sql))
 
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         return None if self._barriers else steps.apply(self, rows)
@@ -155,8 +132,7 @@ class Latest(Definition):
         changes = self._barriers.without(rows)
         stepped = evidence.hashed(steps.apply(self, changes, beside=self._barriers.columns))
         deleted = F.expr(holds_sql(self.delete_when))
-        order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
-        ordered = stepped.withColumns({DELETED: deleted, **order})
+        ordered = stepped.withColumns({DELETED: deleted, **row_order.computed(self.order)})
         return self._barriers.from_rows(self._newest(ordered, evidence.from_rows()), rows)
 
     def merge(self, states: DataFrame) -> DataFrame:
@@ -184,13 +160,11 @@ class Latest(Definition):
         return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
 
     def shape(self) -> Mapping[str, Any]:
-        if not self.order:
-            raise self.error("it follows the log, whose order two topics do not share", "give it an order")
-        return steps.shape_of(self)
+        return row_order.shape(self, self.order)
 
     @property
     def decided_by(self) -> tuple[str, ...]:
-        return (*(row_of_step(name) for name in self.order), *map(quote.name, record_id.KEY))
+        return row_order.decided_by(self.order)
 
     @property
     def _barriers(self) -> Barriers:
@@ -199,7 +173,7 @@ class Latest(Definition):
     @property
     def _orders(self) -> tuple[str, ...]:
         """The state columns that decide which row is the newest; the last of them make them unique."""
-        return (*(_order(index) for index in range(len(self.order))), *record_id.KEY)
+        return row_order.deciding(self.order)
 
     @property
     def _winner(self) -> str:
@@ -215,10 +189,6 @@ class Latest(Definition):
         picked = [F.col(_WINNER).getField(name).alias(name) for name in kept]
         keys = [F.col(quote.name(key)) for key in self.keys]
         return newest.select(*keys, *picked, *evidence.NAMES)
-
-
-def _order(index: int) -> str:
-    return f"_order_{index}"
 
 
 _GONE = "change_is_delete"

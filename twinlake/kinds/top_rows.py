@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
-from twinlake.kinds import evidence, steps
+from twinlake.kinds import evidence, row_order, steps
 from twinlake.kinds.definition import Definition, pairs, read, texts
-from twinlake.kinds.equality import has_order
 from twinlake.kinds.expression import Stage
 from twinlake.kinds.kind import ViewClock
-from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
+from twinlake.kinds.lineage import behind_sql, same_steps
 from twinlake.kinds.windows import ALL, Windows
-from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,11 +52,7 @@ class TopRows(Definition):
     def __post_init__(self) -> None:
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
-        for what, names in (("key", self.keys), ("value", self.values)):
-            if not names:
-                raise self.error(f"it has no {what}s")
-            self.refuse_unknown(what, names, self.columns)
-        self.refuse_unknown("order column", self.order, self.columns)
+        row_order.refuse(self, self.columns, self.keys, self.order, self.values)
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= MOST:
             raise self.error(f"rows is {self.rows!r}", f"it is a whole number from 1 to {MOST:,}")
         self.refuse_shown("output column", self.output)
@@ -100,13 +94,7 @@ class TopRows(Definition):
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         stepped = steps.apply(self, rows[self.inputs[0]])
-        yield from steps.untyped(self, self.columns, stepped)
-        yield from steps.incomparable(self, self.columns, self.values, stepped)
-        types = dict(stepped.dtypes)
-        for name in (*self.keys, *self.order):
-            if not has_order(types[name]):
-                why = f"column {name}: {types[name]} cannot be a key or order"
-                yield self.error_at_text(self.columns[name], why)
+        yield from row_order.problems(self, self.columns, stepped, (*self.keys, *self.order), self.values)
 
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         return steps.apply(self, rows)
@@ -117,12 +105,10 @@ class TopRows(Definition):
         from pyspark.sql import functions as F
 
         stepped = evidence.hashed(steps.apply(self, rows))
-        order = {_order(index): F.col(quote.name(name)) for index, name in enumerate(self.order)}
         row = F.struct(*(F.col(quote.name(name)) for name in (*self._orders, *self.values))).alias(_ROW)
         first = Window.partitionBy(*map(quote.name, self.keys)).orderBy(F.col(_ROW).desc())
-        numbered = (
-            stepped.withColumns(order).withColumn(_ROW, row).withColumn(_AT, F.row_number().over(first))
-        )
+        ordered = stepped.withColumns(row_order.computed(self.order)).withColumn(_ROW, row)
+        numbered = ordered.withColumn(_AT, F.row_number().over(first))
         top = f"collect_list(CASE WHEN {_AT} <= {self.rows} THEN {_ROW} END)"
         return self._grouped(numbered, top, evidence.from_rows())
 
@@ -144,13 +130,11 @@ class TopRows(Definition):
         return behind_sql(steps.stepped_sql(self, None, source), shown, same_steps(self.keys))
 
     def shape(self) -> Mapping[str, Any]:
-        if not self.order:
-            raise self.error("it follows the log, whose order two topics do not share", "give it an order")
-        return steps.shape_of(self)
+        return row_order.shape(self, self.order)
 
     @property
     def decided_by(self) -> tuple[str, ...]:
-        return (*(row_of_step(name) for name in self.order), *map(quote.name, record_id.KEY))
+        return row_order.decided_by(self.order)
 
     @property
     def decided_place(self) -> str:
@@ -159,7 +143,7 @@ class TopRows(Definition):
     @property
     def _orders(self) -> tuple[str, ...]:
         """The fields that decide which row comes first; the last of them make them unique."""
-        return (*(_order(index) for index in range(len(self.order))), *record_id.KEY)
+        return row_order.deciding(self.order)
 
     def _first(self, array: str) -> str:
         """SQL: the first rows of an array of them. A struct's head decides, and it ends in the record id."""
@@ -171,6 +155,3 @@ class TopRows(Definition):
         grouped = rows.groupBy(*map(quote.name, self.keys))
         return grouped.agg(F.expr(self._first(top)).alias(_TOP), *beside)
 
-
-def _order(index: int) -> str:
-    return f"_order_{index}"

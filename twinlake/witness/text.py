@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from twinlake.base.times import parse_duration
@@ -58,6 +58,11 @@ def order_key(sql: str, type_: Type) -> str:
 def nulls_first(sql: str, type_: Type) -> str:
     """The same for a value that may be NULL, as a part of a greater key."""
     return f"struct_pack(known := {sql} IS NOT NULL, key := {order_key(sql, type_)})"
+
+
+def in_order(columns: Iterable[str], types: Mapping[str, Type]) -> list[str]:
+    """Of each of these columns the part that it is of a greater key."""
+    return [nulls_first(identifier(name), types[name]) for name in columns]
 
 
 def same_keys(keys: Iterable[str], one: str, other: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twinlake.witness.expressions import translate
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import RECORD_NUMBER, names, nulls_first, timestamp
+from twinlake.witness.text import RECORD_NUMBER, in_order, names, timestamp
 from twinlake.witness.types import BOOLEAN, TIMESTAMP, identifier
 
 VALID_FROM, VALID_TO, IS_CURRENT = "valid_from", "valid_to", "is_current"
@@ -23,7 +23,7 @@ def history(asked: Asked) -> Result:
     row = f"struct_pack({', '.join(f'{identifier(name)} := {identifier(name)}' for name in values)})"
     if (condition := definition.get("delete_when")) is not None:
         row = f"CASE WHEN NOT coalesce({translate(condition, rows.types).sql}, false) THEN {row} END"
-    further = [nulls_first(identifier(name), rows.types[name]) for name in order[1:]]
+    further = in_order(order[1:], rows.types)
     parts = ", ".join(f"o{number} := {sql}" for number, sql in enumerate((*further, RECORD_NUMBER)))
     timed = (
         f"SELECT {key}, {at} AS {_AT}, {row} AS {_ROW}, struct_pack({parts}) AS _rank FROM {rows.relation}"

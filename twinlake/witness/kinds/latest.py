@@ -8,7 +8,7 @@ from twinlake.witness.question import UNITED
 from twinlake.witness.refused import Refused
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import RECORD_NUMBER, names, nulls_first
+from twinlake.witness.text import RECORD_NUMBER, in_order, names
 from twinlake.witness.types import identifier
 
 DELETED, _NEWEST = "_deleted", "_newest"
@@ -24,10 +24,7 @@ def latest(asked: Asked) -> Result:
     deleted = "false"
     if (condition := definition.get("delete_when")) is not None:
         deleted = f"coalesce({translate(condition, rows.types).sql}, false)"
-    order, own = (
-        [nulls_first(identifier(name), rows.types[name]) for name in named]
-        for named in (definition["order"], values)
-    )
+    order, own = in_order(definition["order"], rows.types), in_order(values, rows.types)
     # records of two topics may have one record id
     ties = (deleted, *own) if UNITED in definition else ()
     parts = ", ".join(f"o{number} := {sql}" for number, sql in enumerate((*order, RECORD_NUMBER, *ties)))

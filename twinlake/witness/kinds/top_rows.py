@@ -5,8 +5,8 @@ from __future__ import annotations
 from twinlake.witness.question import UNITED
 from twinlake.witness.result import Asked, Result, Shown, Source
 from twinlake.witness.steps import stepped
-from twinlake.witness.text import RECORD_NUMBER, names, nulls_first
-from twinlake.witness.types import INT, identifier
+from twinlake.witness.text import RECORD_NUMBER, in_order, names
+from twinlake.witness.types import INT
 
 PLACE = "place"
 
@@ -15,10 +15,7 @@ def top_rows(asked: Asked) -> Result:
     definition = asked.definition
     keys, values = tuple(definition["keys"]), tuple(definition["values"])
     rows = stepped(asked.database, asked.question, definition)
-    order, own = (
-        [nulls_first(identifier(name), rows.types[name]) for name in named]
-        for named in (definition["order"], values)
-    )
+    order, own = in_order(definition["order"], rows.types), in_order(values, rows.types)
     # records of two topics may have one record id
     ties = own if UNITED in definition else []
     greatest = ", ".join(f"{sql} DESC" for sql in (*order, RECORD_NUMBER, *ties))
