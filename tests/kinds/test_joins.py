@@ -21,6 +21,7 @@ from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.events import Events
 from twinlake.kinds.evidence import SEGMENT
 from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.join import Join
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
@@ -115,6 +116,25 @@ def test_a_filter_on_keys_and_time_reaches_the_scans_of_an_as_of_join(
 
     asked = shown.where(f"customer = 'c2' AND asked_at >= TIMESTAMP '{(START + HOUR).isoformat()}'")
     assert files_read(asked) == {"asks": 1, "hits": 1}
+
+
+@pytest.mark.parametrize("join", [NEAR, replace(NEAR, how="inner"), replace(NEAR, how="full"), AS_OF])
+def test_a_filter_on_the_key_alone_reads_the_files_of_both_sides_with_it_only(
+    spark: SparkSession, tmp_path: Path, join: Join
+) -> None:
+    asks = replace(ASKS, store=replace(STORE, ahead="20 minutes"))
+    left, right = (World(spark=spark, lake=tmp_path, table=table) for table in (asks, HITS))
+    for world in (left, right):
+        for customer in ("c1", "c2", "c3"):
+            world.log.append([{**one, "customer": customer} for one in world.orders.batch(10)])
+            world.step()
+    paths = {"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}
+
+    shown = spark.sql(join.bound({"asks": asks, "hits": HITS}).view(paths, ViewClock()))
+
+    times = 2 if join.how == "full" else 1  # the rows of each side are looked for in those of the other
+    assert files_read(shown) == {"asks": 3 * times, "hits": 3 * times}
+    assert files_read(shown.where("customer = 'c2'")) == {"asks": times, "hits": times}
 
 
 def test_any_interleaving_of_steps_merges_and_rebuilds_keeps_each_row(
