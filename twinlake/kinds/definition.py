@@ -96,6 +96,10 @@ class Definition:
         """Nothing: only of a whole query the types are known no sooner than those of the view."""
         return iter(())
 
+    def mismatched(self, stepped: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing: only a kind that merges states of several tables cares of what these are made."""
+        return iter(())
+
     def bound(self: D, tables: Mapping[str, Any]) -> D:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self

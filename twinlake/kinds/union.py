@@ -77,14 +77,18 @@ class Union(OverTables):
         return iter(())
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return iter(())
+
+    def mismatched(self, stepped: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """States do not show it: sums of cents and of whole numbers are of one type, and so are sketches of
+        texts and of numbers."""
         first, *others = self.of
-        types = dict(rows[first].dtypes)
+        types = dict(stepped[first].dtypes)
         for name in others:
-            for column, type_ in rows[name].dtypes:
-                if types[column] != type_:
-                    why = f"{column} is {types[column]} in {first} and {type_} in {name}"
-                    yield self.error_at_text(name, why, "cast what it is made of in one of them")
-                    break
+            for column, type_ in stepped[name].dtypes:
+                if types.get(column, type_) != type_:
+                    why = f"column {column} is {types[column]} in {first} and {type_} in {name}"
+                    yield self.error_at_text(name, why, "cast it in one of them")
 
     def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
         first, shape, topics = self.of[0], None, dict[str, str]()
