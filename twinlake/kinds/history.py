@@ -57,7 +57,8 @@ class History(Definition):
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
         row_order.refuse(self, self.columns, self.keys, self.order, self.values)
-        self.refuse_shown("output column", self.output)
+        own = (VALID_FROM, VALID_TO, IS_CURRENT)
+        self.refuse_shown("output column", (*self.keys, *self.values), own)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> History:
@@ -193,4 +194,3 @@ class History(Definition):
             return time
         order = "ORDER BY `_epoch`, `_offset` ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         return f"max({time}) OVER (PARTITION BY {keys}, `_partition` {order})"
-
