@@ -12,6 +12,7 @@ from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.expression import Stage, holds_sql
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
+from twinlake.kinds.measures.measure import plain
 from twinlake.kinds.windows import ALL, Windows, mistimed
 from twinlake.topics import record_id
 
@@ -123,7 +124,10 @@ class History(Definition):
 
         stepped = evidence.hashed(steps.apply(self, rows))
         timed = stepped.where(f"{quote.name(self._time)} IS NOT NULL")
+        types = dict(stepped.dtypes)
         made = {
+            # 0.0 for -0.0 as every merge makes it: a changelog sends a key by its bytes
+            **{name: F.expr(plain(name, types[name])) for name in self.keys},
             VALID_FROM: F.col(quote.name(self._time)),
             **row_order.computed(self.order[1:]),
             DELETED: F.expr(holds_sql(self.delete_when)),
