@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.definitions.test_without_spark import UNITED, united
 from tests.project import OURS, TABLES
 from twinlake.base.errors import DefinitionError
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
 from twinlake.kinds.definition import Definition
+from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.expression import Expression, Stage
 from twinlake.kinds.history import History
 from twinlake.kinds.kind import Kind, ViewClock
@@ -89,6 +91,17 @@ def test_a_time_that_no_tombstone_has_is_warned_of_in_a_history(
     found = [warning.why_text for warning in warnings(replace(table, **changes), topics, spark)]
 
     assert [why.startswith("a tombstone ends no version: at") for why in found] == [True] * warned
+
+
+@pytest.mark.parametrize(("table", "sql"), UNITED.values(), ids=UNITED)
+def test_a_union_of_columns_of_two_types_is_refused(spark: SparkSession, table: Any, sql: str) -> None:
+    """Their states may have the same types, or other columns."""
+    topics = {name: replace(ORDERS, name=name) for name in ("orders", "returns")}
+    *tables, union = ordered(united(table, sql))
+
+    (error,) = problems(union, topics, spark, {one.name: one for one in tables})
+
+    assert error.why_text.startswith("column x is decimal(12,2) in one and ")
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

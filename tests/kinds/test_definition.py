@@ -29,6 +29,7 @@ from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.all import from_json as measure_from_json
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
@@ -292,16 +293,42 @@ COUNTED = {**GOOD, "keys": ("k",), "measures": {"n": Count()}}
         (Aggregate, {"window": Tumbling(on="at", size=60)}, "window.size is 60, not text"),  # type: ignore[arg-type]
         (Aggregate, {"measures": {"n": "count"}}, "measures['n'] is 'count', not Measure"),
         (Aggregate, {"measures": {"n": Sum(7)}}, "measures['n'].of is 7, not text"),  # type: ignore[arg-type]
+        (TopRows, {"rows": 3.0}, "rows is 3.0, not a whole number"),
+        (Aggregate, {"measures": {"n": Histogram("x", edges=[0, 10])}},  # type: ignore[arg-type]
+         "measures['n'].edges is [0, 10], not a tuple of numbers or None"),
+        (Aggregate, {"measures": {"n": Histogram("x", edges=(0, "10"))}},  # type: ignore[arg-type]
+         "measures['n'].edges[1] is '10', not a number"),
     ],
 )
 def test_a_value_of_another_type_than_its_field_s_is_refused_with_its_place(
     kind: type[Definition], changes: dict[str, Any], words: str
 ) -> None:
-    good = {Events: GOOD, Latest: LATEST, Aggregate: COUNTED}[kind]  # type: ignore[index]
+    good = {Events: GOOD, Latest: LATEST, TopRows: LATEST, Aggregate: COUNTED}[kind]  # type: ignore[index]
 
     with pytest.raises(DefinitionError) as caught:
         kind(**{**good, **changes})
     assert words in caught.value.why_text and caught.value.line > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "named", "own"),
+    [
+        (History, {}, "valid_from", "valid_from, valid_to, is_current"),
+        (History, {}, "Valid_To", "valid_from, valid_to, is_current"),
+        (TopRows, {"rows": 3}, "Place", "place"),
+    ],
+)
+@pytest.mark.parametrize("field", ["keys", "values"])
+def test_a_column_like_one_of_the_kind_s_own_is_told_of_these(
+    kind: type[Definition], more: dict[str, Any], named: str, own: str, field: str
+) -> None:
+    columns = {**GOOD["columns"], named: "x"}
+
+    with pytest.raises(DefinitionError) as caught:
+        kind(**{**LATEST, **more, "columns": columns, field: (named,)})
+
+    assert f"output column {named!r} has the name of one that every table of kind" in caught.value.why_text
+    assert caught.value.remedy == f"name it otherwise; it has {own} itself"
 
 
 def test_a_definition_without_inputs_is_told_what_to_name() -> None:

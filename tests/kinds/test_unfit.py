@@ -134,7 +134,7 @@ def test_a_union_says_what_two_tables_do_not_share(other: Any, why: str) -> None
     with pytest.raises(DefinitionError) as refused:
         ordered([TOTALS, ASKS, other, BOTH])
 
-    assert why in refused.value.why_text
+    assert why in refused.value.why_text and refused.value.remedy
 
 
 def test_a_union_of_windows_that_end_by_one_topics_watermark_is_refused() -> None:
@@ -146,7 +146,10 @@ def test_a_union_of_windows_that_end_by_one_topics_watermark_is_refused() -> Non
     assert (refused.value.table, refused.value.remedy) == ("both", "leave retention out")
 
 
-@pytest.mark.parametrize("of", [(), ("totals",)])
-def test_a_union_of_fewer_than_two_is_none(of: tuple[str, ...]) -> None:
-    with pytest.raises(DefinitionError):
+@pytest.mark.parametrize(("of", "why"), [((), "of no tables"), (("totals",), "of fewer than two tables")])
+def test_a_union_of_fewer_than_two_is_none(of: tuple[str, ...], why: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
         Union(name="both", of=of)
+
+    assert why in refused.value.why_text
+    assert refused.value.remedy == 'name two, like of=("web_sales", "app_sales")'

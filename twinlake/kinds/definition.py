@@ -96,6 +96,10 @@ class Definition:
         """Nothing: only of a whole query the types are known no sooner than those of the view."""
         return iter(())
 
+    def mismatched(self, stepped: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing: only a kind that merges states of several tables cares of what these are made."""
+        return iter(())
+
     def bound(self: D, tables: Mapping[str, Any]) -> D:
         """Itself: only a kind that reads tables has to know their definitions."""
         return self
@@ -196,12 +200,16 @@ class Definition:
                 raise self.error(f"{what} {text!r} is given twice (case is ignored)")
             seen.add(text.lower())
 
-    def refuse_shown(self, what: str, texts: Iterable[str]) -> None:
-        """DefinitionError for a name that no column of a view may have: states and scales use `__`."""
+    def refuse_shown(self, what: str, texts: Iterable[str], own: Sequence[str] = ()) -> None:
+        """DefinitionError for a name that no column of a view may have: states and scales use `__`, and `own`
+        are columns that the kind adds itself."""
         texts = list(texts)
         for text in texts:
             if "__" in text:
                 raise self.error(f"{what} {text!r} has two _ in a row, which states use themselves")
+            if text.lower() in own:
+                why = f"{what} {text!r} has the name of one that every table of kind {self.kind} has"
+                raise self.error_at_text(text, why, f"name it otherwise; it has {', '.join(own)} itself")
         self.refuse_names(what, texts)
 
     def refuse_unknown(self, what: str, texts: Iterable[str], known: Iterable[str]) -> None:
