@@ -62,17 +62,22 @@ def undecodable(
 ) -> str:
     """Reasons why the bytes of a value are no event, as text; NULL where they are one. Only `closely` a
     decimal of more than 38 digits is distinguished from a malformed body."""
-    cases = [
-        f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
-        *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
-    ]
+    bodies = {}
     for writer in writers:
         bad, body = _bad(topic, writer, f"e{writer.id}", _beyond, nested.beyond), f"e{writer.id}"
         unlike = _unreadable(topic, writer, end_marker) if closely else f"'{verdict.MALFORMED_BODY}'"
-        cases.append(
-            f"WHEN schema_id = {writer.id} THEN CASE WHEN {_unlike(f'{body}.{writer.end}', end_marker)} "
-            f"THEN {unlike} ELSE {bad} END"
-        )
+        is_unlike = _unlike(f"{body}.{writer.end}", end_marker)
+        bodies[writer.id] = f"CASE WHEN {is_unlike} THEN {unlike} ELSE {bad} END"
+    return framed(unreadable, bodies)
+
+
+def framed(unreadable: Sequence[Unreadable], bodies: Mapping[int, str]) -> str:
+    """Reasons why a value in Confluent's frame is no event, by those of each writer's bodies."""
+    cases = [
+        f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
+        *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
+        *(f"WHEN schema_id = {number} THEN {bad}" for number, bad in bodies.items()),
+    ]
     # ids beyond 31 bits cannot be registered
     cases.append(f"WHEN schema_id IS NULL OR schema_id < 0 THEN '{verdict.UNKNOWN_SCHEMA}'")
     return f"CASE {' '.join(cases)} ELSE '{NO_SCHEMA_YET}' END"

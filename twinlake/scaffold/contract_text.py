@@ -60,7 +60,7 @@ def topic_contract(terms: TopicTerms) -> str:
         "customProperties": [{"property": name, "value": value} for name, value in custom.items()],
         "schema": [{
             "name": terms.name, "physicalType": "topic", "logicalType": "object",
-            "properties": [_column(one, is_unique=one.name == terms.unique) for one in terms.columns],
+            "properties": [property_of(one, is_unique=one.name == terms.unique) for one in terms.columns],
         }],
     }  # fmt: skip
     head = "".join(f"# {visible(line)}\n" for line in terms.remarks)
@@ -93,7 +93,8 @@ def _is_identified(terms: TopicTerms) -> bool:
     return terms.unique is not None or terms.change_data is not None
 
 
-def _column(column: Column, *, is_unique: bool) -> dict[str, Any]:
+def property_of(column: Column, *, is_unique: bool) -> dict[str, Any]:
+    """A column as the contract has it."""
     required = {"required": True} if column.required else {}
     return {
         "name": column.name,

@@ -10,7 +10,7 @@ from twinlake.base.errors import ContractError, UsageError
 from twinlake.scaffold.sample import JsonObject, record_of
 from twinlake.topics.kafka import LOG_APPEND_TIME, TIMESTAMPS, Kafka
 from twinlake.topics.registry import Registry
-from twinlake.topics.schema import Schema, parse_schema
+from twinlake.topics.schema import Schema, registered_schema
 from twinlake.topics.some_records import Sampled, newest_records
 from twinlake.topics.topic import refuse_defaults
 
@@ -28,7 +28,7 @@ class JsonSample:
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    """The newest schema of a topic in Avro."""
+    """The newest schema of a topic whose records name one."""
 
     schema: Schema
     remarks: tuple[str, ...] = ()
@@ -69,13 +69,13 @@ def look(name: str, kafka: Kafka, registry: Callable[[], Registry], most: int) -
 
 
 def _is_framed(record: Sampled) -> bool:
-    """Whether it may be Avro of the registry."""
+    """Whether it may name a schema of the registry."""
     return record.value is not None and record.value[:1] == _MAGIC and len(record.value) >= _HEADER
 
 
-def _readable(name: str, avro: dict[str, Any]) -> Schema:
+def _readable(name: str, said: dict[str, Any]) -> Schema:
     try:
-        schema = parse_schema(avro, topic=name, number=1, file=f"schemas/{name}.v1.avsc")
+        schema = registered_schema(said, topic=name, number=1, file=f"{name}-value")
         refuse_defaults(schema)
     except ContractError as error:
         raise UsageError(

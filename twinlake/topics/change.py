@@ -31,7 +31,7 @@ def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
     """(path in `after`, why) of its first field that records with the fields `before` cannot be read with."""
     if wrong := first_unreadable(before, after):
         index, key, why = wrong
-        return f"fields[{index}].{key}", why
+        return after.place(index, key), why
     return None
 
 

@@ -19,6 +19,7 @@ from confluent_kafka.schema_registry import (
 
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError
 from twinlake.config.login import RegistryLogin
+from twinlake.topics import registered
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
@@ -51,7 +52,8 @@ class Registry:
         )
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
-        """Every schema of the subject by its id: what its records' headers may name."""
+        """Every schema of the subject by its id, in the form of `topics/registered.py`: what its records'
+        headers may name."""
         # The client remembers versions and ids; a registry that was restored or wiped means others by them.
         self._client.clear_caches()
         with self._asking(subject):
@@ -62,19 +64,19 @@ class Registry:
                 if error.error_code == SUBJECT_UNKNOWN:
                     return {}
                 raise
-            return dict(_read(one) for one in found)
+            return dict(map(_numbered, found))
 
     def schema(self, schema_id: int) -> dict[str, Any] | None:
         """The schema that has this id now, of whatever subject; None where none has."""
         self._client.clear_caches()
         with self._asking(f"schema {schema_id}"):
             try:
-                text = self._client.get_schema(schema_id).schema_str
+                found = self._client.get_schema(schema_id)
             except SchemaRegistryError as error:
                 if error.error_code == SCHEMA_UNKNOWN:
                     return None
                 raise
-            return dict(json.loads(text or ""))
+            return _read(found)
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Registers the schema (once) and returns its id, after it has seen to the subject's rule: one that
@@ -82,7 +84,7 @@ class Registry:
 
         A schema that cannot read the records of the one before it is refused with the registry's reasons.
         """
-        asked = Schema(json.dumps(schema), "AVRO")
+        asked = _asked(schema)
         # The client answers from memory for a schema that it has read before; only the registry knows
         # what it holds now.
         self._client.clear_caches()
@@ -168,7 +170,17 @@ class Registry:
         )
 
 
-def _read(found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
-    if found.schema_id is None or found.schema.schema_str is None:
-        raise ValueError("a version without an id or without a schema")
-    return found.schema_id, json.loads(found.schema.schema_str)
+def _numbered(found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
+    if found.schema_id is None:
+        raise ValueError("a version without an id")
+    return found.schema_id, _read(found.schema)
+
+
+def _read(found: Schema) -> dict[str, Any]:
+    type_ = str(found.schema_type or registered.AVRO)
+    return registered.of(type_, json.loads(found.schema_str or ""))
+
+
+def _asked(schema: dict[str, Any]) -> Schema:
+    type_ = registered.schema_type(schema)
+    return Schema(json.dumps(schema if type_ == registered.AVRO else schema["schema"]), type_)

@@ -76,7 +76,7 @@ def _missing(topic: Topic, known: list[dict[str, object]]) -> list[str]:
     """The files that are not registered yet; ContractError for one that cannot be."""
     missing, before = [], None
     for schema in topic.schemas:
-        if dict(schema.avro) not in known:
+        if schema.registered not in known:
             refuse_breaking(schema, known, before)
             missing.append(str(schema.file).rsplit("/", 1)[-1])
         before = schema

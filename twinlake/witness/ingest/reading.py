@@ -4,19 +4,33 @@ one's values, else by its default; and which schemas it cannot read at all."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from twinlake.witness import default
-from twinlake.witness.ingest.avro_schema import Node, Schema
+from twinlake.witness.ingest.avro_schema import Node
 from twinlake.witness.ingest.record import Value
 from twinlake.witness.question import Field
 from twinlake.witness.types import Type
+
+
+class Fields(Protocol):
+    """A writer's schema."""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether its values have fields."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node | None]:
+        """By field; None for a type that no topic may have, which only the writer knows."""
+
 
 _HELD = {
     ("int", "bigint"), ("int", "double"), ("float", "double"), ("string", "binary"), ("binary", "string"),
 }  # fmt: skip
 
 
-def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
+def unreadable(schema: Fields, fields: tuple[Field, ...]) -> str | None:
     """The reason that records of this schema wait in quarantine with; None for one that can be read."""
     if not schema.is_record:
         return "unreadable_by_schema"
@@ -32,7 +46,7 @@ def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
     return None
 
 
-def source(schema: Schema, field: Field) -> tuple[str, Node] | None:
+def source(schema: Fields, field: Field) -> tuple[str, Node] | None:
     """The writer's field that the topic's is read from, with what it is called there."""
     for name in field.names:
         if (node := schema.nodes.get(name)) is not None:
@@ -60,7 +74,7 @@ def _holds_inside(sent: Type, read: Type) -> bool:
 
 
 def fields_of(
-    values: Mapping[str, Value], schema: Schema, fields: tuple[Field, ...], wrong: dict[str, None]
+    values: Mapping[str, Value], schema: Fields, fields: tuple[Field, ...], wrong: dict[str, None]
 ) -> dict[str, Value]:
     """The topic's fields of a record; a reason more in `wrong` for bytes that are no text and read as one."""
     found: dict[str, Value] = {}
