@@ -150,6 +150,7 @@ def _said(sent: dict[str, Any]) -> dict[str, Any]:
     """The inverse."""
     type_ = sent.get("schemaType", "AVRO")
     if type_ == "PROTOBUF":
-        return {"schemaType": type_, "schema": sent["schema"]}
+        more = {"references": sent["references"]} if sent.get("references") else {}
+        return {"schemaType": type_, "schema": sent["schema"], **more}
     document: dict[str, Any] = json.loads(sent["schema"])
     return document if type_ == "AVRO" else {"schemaType": type_, "schema": document}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,26 +15,18 @@ from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Row, SparkSession
 
+from tests.ingest import framed
 from tests.ingest.asking import answered
-from tests.ingest.fed import contract_of, renamed
+from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.json_cases import AT, BROKEN, SOUND
 from tests.ingest.stage import Stage
-from tests.ingest.test_verdicts import KAFKA
-from twinlake.ingest import first_pass
-from twinlake.ingest.decode_avro import decoded_type
-from twinlake.ingest.unreadable import Unreadable
-from twinlake.ingest.writer_schema import Writer, in_avro, learn
-from twinlake.scaffold.contract_text import property_of
+from twinlake.ingest.writer_schema import Writer
 from twinlake.topics import registered
-from twinlake.topics.contract import Column
 from twinlake.topics.registering import register
 from twinlake.topics.registry import Registry
-from twinlake.topics.schema import registered_schema
 from twinlake.topics.topic import Topic
 from twinlake.witness.answer import EQUAL
 
-MARK = b"\1\2\3\4\5\6\7\x08"
-NOW = datetime(2026, 2, 1, tzinfo=UTC)
 HEAD = b"\0\0\0\0\x07"
 MOMENT = {"type": "string", "format": "date-time"}
 THING: dict[str, Any] = {
@@ -63,45 +55,21 @@ def schema(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def read_by(name: str, *documents: Mapping[str, Any], **custom: str) -> Topic:
-    """A topic with these schemas, the newest last."""
-    schemas = tuple(
-        registered_schema(
-            registered.of("JSON", document), topic=name, number=number, file=f"{name}.v{number}.json"
-        )
-        for number, document in enumerate(documents, start=1)
-    )
-    columns = [
-        property_of(Column(name=one.name, type=one.type, required=not one.nullable), is_unique=False)
-        for one in schemas[-1].fields
-    ]
-    contract = contract_of(name, columns, format="json_schema", **custom)
-    return Topic(name=name, contract=contract, schemas=schemas)
+def read_by(name: str, *documents: Mapping[str, Any]) -> Topic:
+    return framed.read_by(name, *(registered.of("JSON", one) for one in documents))
 
 
-def learned(
-    topic: Topic, spark: SparkSession, document: Mapping[str, Any], number: int = 7
-) -> Writer | Unreadable:
-    avro, others = in_avro(topic, number, registered.of("JSON", document))
-    return learn(topic, number, avro, lambda text: decoded_type(spark, text), others)
+def learned(topic: Topic, spark: SparkSession) -> Writer:
+    return framed.learned(topic, spark, registered.of("JSON", schema(THING)))
 
 
 @pytest.fixture(scope="module")
 def looked(spark: SparkSession) -> dict[bytes, Row]:
     """Every case as ingest's first look finds it, with the event that the log would have."""
     topic = read_by("things", schema(THING))
-    writer = learned(topic, spark, schema(THING))
-    assert isinstance(writer, Writer)
+    writer = learned(topic, spark)
     values = [HEAD + text for text, _ in (*SOUND, *BROKEN)]
     return first_look(spark, topic, writer, values)
-
-
-def first_look(spark: SparkSession, topic: Topic, writer: Writer, values: list[bytes]) -> dict[bytes, Row]:
-    rows = [(None, value, "things", 0, at, NOW, 1, None) for at, value in enumerate(values)]
-    found = spark.createDataFrame(rows, KAFKA)
-    for expressions in first_pass.selections(topic, [writer], MARK, writer.stored, closely=True):
-        found = found.selectExpr(*expressions)
-    return {bytes(row.value)[5:]: row for row in found.collect()}
 
 
 @pytest.mark.parametrize(("text", "fields"), SOUND)
@@ -111,7 +79,7 @@ def test_what_has_the_shape_is_an_event_with_exact_values(
     row = looked[text]
 
     assert row.reasons is None
-    assert {name: _plain(row.event[name]) for name in fields} == fields
+    assert {name: plain(row.event[name]) for name in fields} == fields
 
 
 @pytest.mark.parametrize(("text", "reason"), BROKEN)
@@ -119,31 +87,16 @@ def test_what_has_not_the_shape_says_where(looked: dict[bytes, Row], text: bytes
     assert (looked[text].reasons, looked[text].event) == (reason, None)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Row):
-        return value.asDict(recursive=True)
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
-
-
 def serializer(stage: Stage, document: Mapping[str, Any]) -> Callable[[Any], bytes]:
     """Confluent's own, which registers the schema."""
-    import json
-
     client = SchemaRegistryClient({"url": stage.registry.url})
     made = JSONSerializer(json.dumps(document), client)
     context = SerializationContext(stage.topic.name, MessageField.VALUE)
     return lambda value: bytes(made(value, context) or b"")
 
 
-def things(stage: Stage, *documents: Mapping[str, Any], **custom: str) -> None:
-    """The stage's topic, in things of these schemas, which it registers."""
-    stage.topic = read_by(renamed(stage), *documents, **custom)
-    stage.create(partitions=1)
-    register(Registry(stage.registry.url), stage.topic)
+def things(stage: Stage, *documents: Mapping[str, Any]) -> None:
+    framed.things(stage, *(registered.of("JSON", one) for one in documents))
 
 
 @pytest.mark.usefixtures("way")
@@ -174,7 +127,7 @@ def test_what_confluents_serializer_writes_is_read_and_what_nobody_wrote_is_in_q
         ("invalid", ("malformed_body",)),
     ]  # fmt: skip
     first, second = log.rows(0, log.end()).orderBy("_offset").collect()
-    assert {name: _plain(first[name]) for name in THING} == {
+    assert {name: plain(first[name]) for name in THING} == {
         "at": datetime(2026, 1, 31, 12, 0, 0, 500_000, UTC), "text": "Krak\u00f3w", "small": -1,
         "number": 2**63 - 1, "price": Decimal("12.50"), "share": None, "ratio": 0.1,
         "flag": True, "day": date(2026, 1, 31), "raw": b"\0\xff", "address": {"city": "Bonn", "zip": 53111},
@@ -218,7 +171,7 @@ def test_older_records_are_read_by_the_newest_schema_with_its_names_types_and_de
     names = ("count", "customer", "rank", "price", "since", "tags")
     since = datetime(2026, 1, 1, tzinfo=UTC)
     then = (1.0, "anna", 3, Decimal("1.50"), since, None)
-    assert [tuple(_plain(row[name]) for name in names) for row in shown] == [
+    assert [tuple(plain(row[name]) for name in names) for row in shown] == [
         then, (0.5, "ben", None, None, None, ["a"]), then,
     ]  # fmt: skip
     answer = answered(faked, log)
@@ -263,24 +216,9 @@ def test_bytes_that_are_changed_at_random_are_what_python_reads_or_are_refused(
     assert (answer.verdict, answer.differences) == (EQUAL, ())
 
 
-def mutated(value: bytes, drawn: random.Random) -> bytes:
-    """One of the ways to damage bytes."""
-    at, way = drawn.randrange(len(value)), drawn.randrange(5)
-    if way == 0:
-        return value[:at] + bytes([drawn.randrange(256)]) + value[at + 1 :]
-    if way == 1:
-        return value[:at] + bytes([value[at] ^ (1 << drawn.randrange(8))]) + value[at + 1 :]
-    if way == 2:
-        return value[:at]
-    if way == 3:
-        return value[:at] + drawn.randbytes(drawn.randrange(1, 5)) + value[at:]
-    return value[:at] + value[at + drawn.randrange(1, 4) :]
-
-
 def test_a_decimal_of_too_many_digits_is_named_so(spark: SparkSession) -> None:
-    topic = replace(read_by("things", schema(THING)))
-    writer = learned(topic, spark, schema(THING))
-    assert isinstance(writer, Writer)
+    topic = read_by("things", schema(THING))
+    writer = learned(topic, spark)
     long = b"{" + AT + b', "price": 1' + b"0" * 40 + b"}"
 
     (row,) = first_look(spark, topic, writer, [HEAD + long]).values()

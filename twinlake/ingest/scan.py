@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from twinlake.ingest import first_pass, source
+from twinlake.ingest import first_pass, protobuf_body, source
 from twinlake.ingest.decoding import may_hide_decimals
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import Writer
@@ -78,6 +78,7 @@ class Scan:
     ) -> DataFrame:
         found = records
         readable, unreadable = _known(writers)
+        protobuf_body.register_all(records, readable)
         selections = first_pass.selections(
             self._topic, readable, self._end_marker, event, unreadable, closely
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import ContractError
 from twinlake.ingest.unreadable import Unreadable, unreadable_schema
+from twinlake.topics.avro_type import PROTOBUF
 from twinlake.topics.change import first_unreadable
 from twinlake.topics.formats import TYPES
 from twinlake.topics.registered import inner, schema_type
@@ -31,7 +32,7 @@ RANGES = {  # the years 1 to 9999 in each logical type's own unit
 LOGICAL_TYPES = ("decimal", *RANGES)
 _MEANT = {  # keys of an Avro type that decide how bytes are read
     "type", "logicalType", "precision", "scale", "name", "namespace", "fields", "items", "values", "symbols",
-    "size",
+    "size", PROTOBUF,
 }  # fmt: skip
 NO_OTHERS: Mapping[str, ContractError] = {}
 _NOTHING = ("void", "struct<>")  # types without values
@@ -101,7 +102,8 @@ class Writer:
             for field in self.avro["fields"]
         ]
         end = {"name": self.end, "type": {"type": "fixed", "name": self.end, "size": 8}}
-        return json.dumps({**self.avro, "fields": [*fields, end]})
+        said = {key: value for key, value in self.avro.items() if key != PROTOBUF}
+        return json.dumps({**said, "fields": [*fields, end]})
 
 
 def _unchecked(avro: Any, times: bool, decimal: Callable[[dict[str, Any]], Any]) -> Any:
@@ -139,7 +141,11 @@ def meant(avro: Any) -> Any:
         return [meant(part) for part in avro]
     if not isinstance(avro, dict):
         return avro
-    known = {key: meant(value) if key != "symbols" else value for key, value in avro.items() if key in _MEANT}
+    known = {
+        key: value if key in ("symbols", PROTOBUF) else meant(value)
+        for key, value in avro.items()
+        if key in _MEANT
+    }
     if known.get("logicalType") not in LOGICAL_TYPES:
         for key in ("logicalType", "precision", "scale"):
             known.pop(key, None)
@@ -165,7 +171,7 @@ def in_avro(
     if TYPES.get(type_) != topic.contract.format:
         return {"type": type_}, {}
     try:
-        found = inner(registered, f"schema id {schema_id}")
+        found = inner(registered, f"schema id {schema_id}", topic.newest.message)
     except ContractError as error:
         return {"type": type_, "name": f"{error.path}: {error.why_text}".lstrip(": ")}, {}
     return meant(found.avro), found.others

@@ -20,7 +20,7 @@ from twinlake.scaffold.sample import JsonObject
 from twinlake.topics import change_data
 from twinlake.topics.contract import JSON, Column
 from twinlake.topics.contract_file import parse_contract
-from twinlake.topics.formats import AVRO, ENDINGS
+from twinlake.topics.formats import AVRO, ENDINGS, PROTOBUF
 from twinlake.topics.schema import FILE_NAME, Schema
 from twinlake.topics.spark_type import is_nested
 
@@ -108,6 +108,10 @@ def of_schema(schema: Schema, chosen: Chosen) -> Made:
     columns = tuple(
         Column(name=field.name, type=field.type, required=not field.nullable) for field in schema.fields
     )
+    if schema.format == PROTOBUF:  # which has no time that is always there: the contract asks for it
+        timed = [replace(one, required=one.required or one.type == "timestamp") for one in columns]
+        time = _event_time(timed, chosen.event_time, _no_avro_time(columns))
+        columns = tuple(replace(one, required=True) if one.name == time else one for one in columns)
     found = [
         one for one in change_data.DATABASES
         if schema.format == AVRO and change_data.misfit(columns, one) is None
@@ -229,7 +233,7 @@ def _no_time(records: Sequence[JsonObject], columns: Sequence[Column]) -> tuple[
 def _no_avro_time(columns: Sequence[Column]) -> tuple[str, str]:
     why = [
         "it is a timestamp that is never null: a long of logicalType timestamp-millis or timestamp-micros, "
-        "or of JSON Schema a required string of format date-time"
+        "of JSON Schema a required string of format date-time, of Protobuf a google.protobuf.Timestamp"
     ]
     for column in columns:
         if column.type == "timestamp":

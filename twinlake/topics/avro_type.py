@@ -41,9 +41,13 @@ KNOWN = (
 )  # fmt: skip
 
 
+PROTOBUF = "protobuf"
+"""Where a schema that was Protobuf's says how its bytes are read; nothing of columns."""
+
+
 def is_meant(key: str) -> bool:
-    """Whether a key of a schema says something to us: Kafka Connect leaves keys there for itself."""
-    return not key.startswith("connect.")
+    """Whether a key of a schema says something of columns: Kafka Connect leaves keys there for itself."""
+    return key != PROTOBUF and not key.startswith("connect.")
 
 
 class Names:
@@ -149,7 +153,7 @@ def _record(avro: dict[str, Any], file: str, path: str, names: Names, namespace:
         where = f"{path}.fields[{index}]"
         if not isinstance(field, dict) or not {"name", "type"} <= set(field):
             raise ContractError(file, where, "a field must be an object with name and type")
-        if foreign := sorted(set(field) - _INSIDE_KEYS):
+        if foreign := sorted(filter(is_meant, set(field) - _INSIDE_KEYS)):
             raise ContractError(
                 file, f"{where}.{foreign[0]}", "unknown key", f"known: {', '.join(sorted(_INSIDE_KEYS))}"
             )

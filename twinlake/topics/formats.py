@@ -11,12 +11,12 @@ from typing import Any
 
 from twinlake.base.errors import ContractError
 
-AVRO, JSON, JSON_SCHEMA = "avro", "json", "json_schema"
-FORMATS = (AVRO, JSON, JSON_SCHEMA)
+AVRO, JSON, JSON_SCHEMA, PROTOBUF = "avro", "json", "json_schema", "protobuf"
+FORMATS = (AVRO, JSON, JSON_SCHEMA, PROTOBUF)
 """JSON's shape is the contract's own; values of the others name a schema of the registry in a header."""
-ENDINGS: Mapping[str, str] = {AVRO: "avsc", JSON_SCHEMA: "json"}
+ENDINGS: Mapping[str, str] = {AVRO: "avsc", JSON_SCHEMA: "json", PROTOBUF: "proto"}
 """By format, how the topic's schema files end."""
-TYPES: Mapping[str, str] = {"AVRO": AVRO, "JSON": JSON_SCHEMA}
+TYPES: Mapping[str, str] = {"AVRO": AVRO, "JSON": JSON_SCHEMA, "PROTOBUF": PROTOBUF}
 """By the registry's `schemaType`, the format."""
 
 

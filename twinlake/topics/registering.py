@@ -9,7 +9,7 @@ from twinlake.base.errors import ContractError, DifferenceError
 from twinlake.topics.change import REMEDY, breaking
 from twinlake.topics.contract import JSON
 from twinlake.topics.formats import TYPES
-from twinlake.topics.registered import inner, schema_type
+from twinlake.topics.registered import inner, is_same, schema_type
 from twinlake.topics.schema import Schema, readable_fields
 from twinlake.topics.topic import Topic
 
@@ -45,7 +45,7 @@ def _new(registry: Registry, topic: Topic) -> Iterator[tuple[Schema, dict[int, d
     by_id = registry.schemas(f"{topic.name}-value")
     known, before = list(by_id.values()), None
     for schema in topic.schemas:
-        if schema.registered not in known:
+        if not any(is_same(schema.registered, one) for one in known):
             refuse_breaking(schema, known, before)
             yield schema, by_id
         before = schema
@@ -68,7 +68,7 @@ def _breaks(avro: dict[str, Any], schema: Schema) -> tuple[str, str] | None:
     if TYPES.get(schema_type(avro)) != schema.format:
         return None
     try:
-        found = inner(avro, schema.file)
+        found = inner(avro, schema.file, schema.message)
     except ContractError:
         return None
     fields, others = readable_fields(found.avro, schema.file)

@@ -64,7 +64,7 @@ class Registry:
                 if error.error_code == SUBJECT_UNKNOWN:
                     return {}
                 raise
-            return dict(map(_numbered, found))
+            return dict(map(self._numbered, found))
 
     def schema(self, schema_id: int) -> dict[str, Any] | None:
         """The schema that has this id now, of whatever subject; None where none has."""
@@ -76,7 +76,7 @@ class Registry:
                 if error.error_code == SCHEMA_UNKNOWN:
                     return None
                 raise
-            return _read(found)
+            return self._read(found)
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Registers the schema (once) and returns its id, after it has seen to the subject's rule: one that
@@ -122,6 +122,28 @@ class Registry:
             if error.http_status_code == 404:  # the subject, or a rule of its own
                 return None
             raise
+
+    def _numbered(self, found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
+        if found.schema_id is None:
+            raise ValueError("a version without an id")
+        return found.schema_id, self._read(found.schema)
+
+    def _read(self, found: Schema) -> dict[str, Any]:
+        type_, text = str(found.schema_type or registered.AVRO), found.schema_str or ""
+        if type_ != registered.PROTOBUF:
+            return registered.of(type_, json.loads(text))
+        imports: dict[str, str] = {}
+        self._imported(found, imports)
+        return registered.of(type_, text, **({"imports": imports} if imports else {}))
+
+    def _imported(self, schema: Schema, found: dict[str, str]) -> None:
+        """The texts of what a schema refers to, by the names that it imports them by."""
+        for one in schema.references or ():
+            if one.name in found or one.name is None or one.subject is None:
+                continue
+            known = self._client.get_version(one.subject, one.version or 1).schema
+            found[one.name] = known.schema_str or ""
+            self._imported(known, found)
 
     @contextmanager
     def _asking(self, subject: str) -> Iterator[None]:
@@ -170,17 +192,7 @@ class Registry:
         )
 
 
-def _numbered(found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
-    if found.schema_id is None:
-        raise ValueError("a version without an id")
-    return found.schema_id, _read(found.schema)
-
-
-def _read(found: Schema) -> dict[str, Any]:
-    type_ = str(found.schema_type or registered.AVRO)
-    return registered.of(type_, json.loads(found.schema_str or ""))
-
-
 def _asked(schema: dict[str, Any]) -> Schema:
     type_ = registered.schema_type(schema)
-    return Schema(json.dumps(schema if type_ == registered.AVRO else schema["schema"]), type_)
+    said = schema if type_ == registered.AVRO else schema["schema"]
+    return Schema(said if isinstance(said, str) else json.dumps(said), type_)

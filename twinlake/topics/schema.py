@@ -5,6 +5,7 @@ Whatever language the file is in, its record is one of Avro: that one everybody 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -16,7 +17,9 @@ from typing import Any
 from twinlake.base.errors import ContractError
 from twinlake.topics import registered
 from twinlake.topics.avro_type import COLUMN_NAME, Names, is_meant, spark_type, without_null
-from twinlake.topics.formats import AVRO, ENDINGS, JSON_SCHEMA, TYPES
+from twinlake.topics.avro_type import PROTOBUF as SENT
+from twinlake.topics.formats import AVRO, ENDINGS, JSON_SCHEMA, PROTOBUF, TYPES
+from twinlake.topics.protobuf_schema import message_of
 from twinlake.topics.spark_type import Plain
 
 FILE_NAME = re.compile(
@@ -40,6 +43,10 @@ class Field:
     default: Any = None
     aliases: tuple[str, ...] = ()
     """What it was called before: records that have no field of its name are read by these."""
+    number: int | None = None
+    """Of Protobuf, by which its messages know it."""
+    messages: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+    """Of Protobuf, by message inside of it, the numbers of its fields."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,6 +82,11 @@ class Schema:
         return TYPES[registered.schema_type(self.registered)]
 
     @property
+    def message(self) -> str | None:
+        """The full name of the message that its records are; None of another language than Protobuf."""
+        return message_of(self.avro)
+
+    @property
     def text(self) -> str:
         """The schema as JSON text, for the registry and for decoding."""
         return json.dumps(self.avro)
@@ -91,13 +103,17 @@ class Schema:
         # a schema without aliases keeps the name that it had before there were any
         meaning = [
             [f.name, f.avro, f.has_default, f.default, *([list(f.aliases)] if f.aliases else [])]
+            + ([] if f.number is None else [f.number])
             for f in self.fields
         ]
         return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
 
     def place(self, index: int, key: str) -> str:
         """Where in the file a field says something; `key` as Avro calls it."""
-        return f"fields[{index}].{key}" if self.source is None else f"properties.{self.fields[index].name}"
+        name = self.fields[index].name
+        if self.source is None:
+            return f"fields[{index}].{key}"
+        return name if self.format == PROTOBUF else f"properties.{name}"
 
     def field(self, name: str) -> Field | None:
         """The field of that name, if there is one."""
@@ -138,9 +154,17 @@ def _json(path: Path) -> Any:
         raise ContractError(path, "", why, "repair the file", place) from error
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ContractError(path, "", f"it cannot be read: {error}", "repair the file") from error
+
+
 _READ: Mapping[str, Callable[[Path], Any]] = {
     ENDINGS[AVRO]: _json,
     ENDINGS[JSON_SCHEMA]: lambda path: registered.of(registered.JSON, _json(path)),
+    ENDINGS[PROTOBUF]: lambda path: registered.of(registered.PROTOBUF, _text(path)),
 }
 
 
@@ -205,7 +229,9 @@ def parse_field(found: Any, file: str, path: str, names: Names) -> Field:
     if not isinstance(aliases, list) or not all(isinstance(one, str) for one in aliases):
         raise ContractError(file, f"{path}.aliases", "it must be a list of names")
     kind = spark_type(found["type"], file, f"{path}.type", names)
+    said = found.get(SENT, {})
     return Field(
         name=name, avro=found["type"], type=kind, nullable=without_null(found["type"])[1],
         has_default="default" in found, default=found.get("default"), aliases=tuple(aliases),
+        number=said.get("number"), messages=said.get("messages", {}),
     )  # fmt: skip

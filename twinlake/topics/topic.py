@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def load_topic(name: str, *sources: Project) -> Topic:
             f"known: {', '.join(topic_names(*sources)) or 'none; `twinlake new topic` makes one'}",
         )
     _refuse_mixed(found)
-    schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
+    schemas = with_earlier_names(sorted(map(load_schema, found), key=lambda schema: schema.number))
     for expected, schema in enumerate(schemas, start=1):
         if schema.number != expected:
             raise ContractError(
@@ -111,6 +111,30 @@ def load_topic(name: str, *sources: Project) -> Topic:
             contract.file, *disagreement, remedy="change the contract, or add a schema version"
         )
     return topic
+
+
+def with_earlier_names(schemas: Sequence[Schema]) -> tuple[Schema, ...]:
+    """The same; a field of Protobuf that was called otherwise in an earlier one, by its number, has that name
+    among its aliases."""
+    names: dict[int, list[str]] = {}
+    found = []
+    for schema in schemas:
+        fields = []
+        for field, avro in zip(schema.fields, schema.avro["fields"], strict=True):
+            earlier = [] if field.number is None else names.setdefault(field.number, [])
+            others = [name for name in earlier if name != field.name]
+            fields.append({**avro, "aliases": others[::-1]} if others else avro)
+            if field.name not in earlier:
+                earlier.append(field.name)
+        changed = fields != schema.avro["fields"]
+        found.append(
+            parse_schema(
+                {**schema.avro, "fields": fields}, topic=schema.topic, number=schema.number, file=schema.file,
+                source=schema.source,
+            )
+            if changed else schema
+        )  # fmt: skip
+    return tuple(found)
 
 
 def _refuse_mixed(files: list[Path]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import fastavro
 
-from twinlake.topics.formats import JSON, JSON_SCHEMA
+from twinlake.topics import protobuf_values
+from twinlake.topics.formats import JSON, JSON_SCHEMA, PROTOBUF
 from twinlake.topics.topic import Topic
 
 ValueWriter = Callable[[Mapping[str, Any]], bytes]
@@ -28,6 +29,8 @@ def value_writer(topic: Topic, schema_id: int) -> ValueWriter:
         return lambda event: dumps(event).encode()
     if topic.contract.format == JSON_SCHEMA:
         return lambda event: head + dumps(_without_nulls(event)).encode()
+    if topic.contract.format == PROTOBUF:
+        return protobuf_values.writer(topic.newest.registered, topic.newest.file, head)
     schema: Any = fastavro.parse_schema(dict(topic.newest.avro))
 
     def avro(event: Mapping[str, Any]) -> bytes:

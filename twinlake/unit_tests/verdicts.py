@@ -11,6 +11,7 @@ from typing import Any
 
 from twinlake.base.times import format_moment
 from twinlake.topics.contract import JSON
+from twinlake.topics.registered import with_files
 from twinlake.topics.topic import Topic
 from twinlake.unit_tests.records import Record
 from twinlake.unit_tests.values import micros
@@ -37,7 +38,7 @@ def judged(topic: Topic, records: list[Record]) -> list[Record]:
     rules = Rules(
         contract=topic.contract.to_json(),
         fields=tuple(map(Field.of, topic.newest.fields)),
-        schemas={} if is_json else {SCHEMA_ID: topic.newest.registered},
+        schemas={} if is_json else {SCHEMA_ID: with_files(topic.newest.registered, topic.newest.message)},
     )
     found = []
     for record, one in zip(records, judge(raw, rules), strict=True):

@@ -26,6 +26,7 @@ from twinlake.witness.types import Type
 
 AVRO_ENGINE = f"fastavro {fastavro.__version__}"
 JSON_ENGINE = "json"
+_ENGINES = {"avro": AVRO_ENGINE, "protobuf": "protobuf"}
 _SHOWN = 300
 
 
@@ -45,7 +46,7 @@ def sampled(question: TopicQuestion, limits: Limits) -> TopicAnswer:
         else:
             answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=one_line(error))
     return replace(
-        answer, seed=question.seed, engine=AVRO_ENGINE if written == "avro" else JSON_ENGINE,
+        answer, seed=question.seed, engine=_ENGINES.get(written, JSON_ENGINE),
         cpu_s=round(time.process_time() - began, 3),
     )  # fmt: skip
 

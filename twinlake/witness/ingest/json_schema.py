@@ -32,7 +32,7 @@ class JsonSchema:
         found: dict[str, Node | None] = {}
         for name, said in (self._members or {}).items():
             type_ = self._type(said, 0) if _NAME.fullmatch(name) else None
-            found[name] = type_ and Node(type_, "json")
+            found[name] = None if type_ is None else Node(type_, "json")
         return found
 
     def _type(self, said: Any, depth: int) -> Type | None:

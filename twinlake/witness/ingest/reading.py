@@ -24,6 +24,10 @@ class Fields(Protocol):
     def nodes(self) -> Mapping[str, Node | None]:
         """By field; None for a type that no topic may have, which only the writer knows."""
 
+    def is_another(self, field: Field, name: str | None) -> bool:
+        """Whether the writer's field of that name (None: its fields) is another one than the topic's, or has
+        another one in it."""
+
 
 _HELD = {
     ("int", "bigint"), ("int", "double"), ("float", "double"), ("string", "binary"), ("binary", "string"),
@@ -40,6 +44,8 @@ def unreadable(schema: Fields, fields: tuple[Field, ...]) -> str | None:
             return f"unreadable_by_schema:{name}"
     for field in fields:
         node = source(schema, field)
+        if schema.is_another(field, node and node[0]):
+            return f"unreadable_by_schema:{field.name}"
         readable = field.has_default if node is None else holds(node[1].type, Type.parse(field.type))
         if not readable:
             return f"unreadable_by_schema:{field.name}"

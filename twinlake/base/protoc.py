@@ -1,0 +1,148 @@
+"""Owns the compiling of a Protobuf schema's text: by protoc itself, in a process of its own.
+
+A registry may have a schema as its text, or, as Confluent's serializers for Python register it, as a compiled
+file in base64. What it imports is given by name; Google's own types are known.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from twinlake.base.errors import ContractError
+
+KNOWN = "google/protobuf/"
+_NAME = "schema.proto"
+_LONGEST_S = 60
+_MODULES = (
+    "any", "api", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
+    "wrappers",
+)  # fmt: skip
+
+
+def compiled(text: str, imports: Mapping[str, str], file: str) -> Any:
+    """The schema's FileDescriptor; ContractError with protoc's own words for a text that is none."""
+    return _compiled(text, tuple(sorted(imports.items())), file)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str, imports: tuple[tuple[str, str], ...], file: str) -> Any:
+    try:
+        from google.protobuf import descriptor_pool
+    except ImportError as error:
+        raise _missing(file) from error
+    pool = descriptor_pool.DescriptorPool()
+    found = _serialized(text)
+    try:
+        if found is not None:
+            return _added(pool, text, dict(imports), set())
+        for one in _by_protoc(text, dict(imports), file):
+            pool.Add(one)
+        return pool.FindFileByName(_NAME)
+    except (TypeError, KeyError, ValueError) as error:
+        why = f"it is no compiled schema: {error}"
+        raise ContractError(file, "", why, "register the text of the .proto file") from error
+
+
+def _serialized(text: str) -> Any:
+    """The FileDescriptorProto that a text is in base64; None for a text that is a schema."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        raw = base64.b64decode(text, validate=True)
+        return FileDescriptorProto.FromString(raw) if raw else None
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+
+
+def _added(pool: Any, text: str, imports: Mapping[str, str], known: set[str]) -> Any:
+    """A compiled file in the pool, with all that it imports."""
+    found = _serialized(text)
+    if found is None:
+        raise ValueError("what it imports is not compiled")
+    for name in found.dependency:
+        if name in known:
+            continue
+        known.add(name)
+        if name.startswith(KNOWN):
+            _add_known(pool, name)
+        elif name in imports:
+            _added(pool, imports[name], imports, known)
+        else:
+            raise ValueError(f"it imports {name}, which the registry does not name")
+    pool.Add(found)
+    return pool.FindFileByName(found.name)
+
+
+def _add_known(pool: Any, name: str) -> None:
+    from importlib import import_module
+
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    stem = name.removeprefix(KNOWN).removesuffix(".proto")
+    if stem not in (*_MODULES, "descriptor"):
+        raise ValueError(f"it imports {name}, which is not known here")
+    copied = FileDescriptorProto()
+    import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR.CopyToProto(copied)
+    for one in copied.dependency:
+        _add_known(pool, one)
+    pool.Add(copied)
+
+
+def _by_protoc(text: str, imports: Mapping[str, str], file: str) -> list[Any]:
+    """The compiled files, what is imported first."""
+    try:
+        import grpc_tools
+        from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    except ImportError as error:
+        raise _missing(file) from error
+    known = Path(grpc_tools.__file__).parent / "_proto"
+    with TemporaryDirectory(prefix="twinlake-proto-") as folder:
+        root, made = Path(folder) / "files", Path(folder) / "made"
+        for name, said in {**imports, _NAME: text}.items():
+            _refuse_name(name, file)
+            target = root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(said)
+        command = [
+            sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", f"-I{known}", "--include_imports",
+            f"--descriptor_set_out={made}", _NAME,
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            why = f"it took protoc more than {_LONGEST_S} s"
+            raise ContractError(file, "", why, "make it smaller") from error
+        if done.returncode:
+            raise _refused(done.stderr, file)
+        return list(FileDescriptorSet.FromString(made.read_bytes()).file)
+
+
+def _refuse_name(name: str, file: str) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or name.startswith(KNOWN) or not path.name:
+        raise ContractError(file, "import", f"{name!r} is no name of a file", "register it under another")
+
+
+def _refused(said: str, file: str) -> ContractError:
+    """In protoc's words, with its line and column where it says them."""
+    lines = [line for line in said.splitlines() if "warning" not in line.lower()] or [said]
+    place = None
+    parts = lines[0].split(":", 3)
+    if len(parts) == 4 and parts[0] == _NAME and parts[1].isdigit() and parts[2].isdigit():
+        place, lines[0] = (int(parts[1]), int(parts[2])), parts[3].strip()
+    why = f"protoc refuses it: {lines[0][:500]}"
+    return ContractError(file, "", why, "correct the file; it may import Google's own types alone", place)
+
+
+def _missing(file: str) -> ContractError:
+    why = "a schema of Protobuf cannot be read here: protobuf and grpcio-tools are not installed"
+    return ContractError(file, "", why, "install twinlake[server]")
