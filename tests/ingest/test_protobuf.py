@@ -18,7 +18,9 @@ from tests.ingest import framed
 from tests.ingest.asking import answered
 from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.stage import Stage
+from tests.ingest.test_verdicts import KAFKA
 from twinlake.base.errors import ContractError
+from twinlake.ingest import first_pass, protobuf_body
 from twinlake.topics import registered
 from twinlake.topics.change import breaking
 from twinlake.topics.protobuf_schema import message_class
@@ -369,6 +371,22 @@ def test_what_protobuf_2_requires_has_to_be_there(spark: SparkSession) -> None:
 
     (sound, lacking) = found.values()
     assert (sound.event.a, sound.event.b, lacking.reasons) == (None, 5, "malformed_body")
+
+
+def test_records_of_another_session_than_ours_are_read_too(spark: SparkSession) -> None:
+    """A stream's batches come in a copy of the session that was made when it began."""
+    topic = framed.read_by("things", proto(FIRST))
+    writer = framed.learned(topic, spark, proto(FIRST))
+    rows = [(None, HEAD + b"\0" + AT + b"\x10\x05", "things", 0, 0, framed.NOW, 1, None)]
+    records = spark.newSession().createDataFrame(rows, KAFKA)
+    protobuf_body.register_all(records, [writer])
+    protobuf_body.register_all(records, [writer])
+
+    for expressions in first_pass.selections(topic, [writer], framed.MARK, writer.stored):
+        records = records.selectExpr(*expressions)
+
+    (row,) = records.collect()
+    assert (row.reasons, row.event["count"]) == (None, 5)
 
 
 def test_what_a_schema_imports_is_looked_up_in_the_registry(faked: Stage) -> None:
