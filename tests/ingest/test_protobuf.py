@@ -75,6 +75,7 @@ NOTHING: dict[str, Any] = {
 SOUND: list[tuple[bytes, dict[str, Any]]] = [
     (b"\0" + AT, NOTHING),
     (b"\x02\0" + AT, {"text": ""}),
+    (b"\0" + AT + b"\x7a\0" * 1_000, {"others": [{"city": "", "zip": None, "since": None}] * 1_000}),
     (b"\0\x12\x01x" + AT, {"text": "x"}),
     (b"\0\x1a\0" + AT, {"maybe": ""}),
     (b"\0" + AT + b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", {"small": -1}),
@@ -132,6 +133,17 @@ BROKEN: list[tuple[bytes, str]] = [
     (b"\0\x0a\x07\x08\x80\x83\xd1\xff\xaf\x07", "time_out_of_range:at"),
     (b"\0" + AT + b"\x6a\x0c\x1a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "time_out_of_range:address"),
     (b"\0", "missing:at"),
+    (b"\xfe\xff\xff\xff\x0f" + b"\0" * 40 + AT, "malformed_body"),  # 2**31 - 1 indexes
+    (b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80" + AT, "malformed_body"),
+    (b"\x02\x01" + AT, "malformed_body"),  # the message before the first one
+    (b"\x02", "malformed_body"),
+    (b"\0" + AT + b"\x6a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed_body"),  # a length of -1
+    (b"\0" + AT + b"\x72\xff\xff\xff\xff\x07", "malformed_body"),  # 2**31 - 1 packed bytes
+    (b"\0" + AT + b"\x20" + b"\x80" * 10 + b"\x01", "malformed_body"),  # a number of eleven bytes
+    (b"\0" + AT + b"\x0c", "malformed_body"),  # the end of a group that nothing began
+    (b"\0" + AT + b"\x0f", "malformed_body"),  # wire type 7
+    (b"\0" + AT + b"\xf3\x07" * 3000, "malformed_body"),  # groups in groups
+    (b"\0" + AT + b"\x7a\0" * 1_400_000, "malformed_body"),  # 4,200,000 fields
 ]  # fmt: skip
 
 
@@ -167,10 +179,15 @@ def test_what_is_no_message_is_refused(looked: dict[bytes, Row], body: bytes, re
 
 def serializer(stage: Stage, text: str, message: str | None = None) -> Callable[..., bytes]:
     """Confluent's own, which registers the schema; it is given what a message has."""
+    return serializer_for(stage.registry.url, stage.topic.name, text, message)
+
+
+def serializer_for(url: str, topic: str, text: str, message: str | None = None) -> Callable[..., bytes]:
+    """The same for a registry and a topic."""
     made, _ = message_class(text, {}, "", message)
-    client = SchemaRegistryClient({"url": stage.registry.url})
+    client = SchemaRegistryClient({"url": url})
     written = ProtobufSerializer(made, client, {"use.deprecated.format": False})
-    context = SerializationContext(stage.topic.name, MessageField.VALUE)
+    context = SerializationContext(topic, MessageField.VALUE)
     return lambda **values: bytes(written(made(**values), context) or b"")
 
 

@@ -12,8 +12,9 @@ import pytest
 from tests.project import PROJECT, project_in
 from twinlake.base.errors import ContractError
 from twinlake.topics.default_value import default_sql
+from twinlake.topics.json_schema import inner
 from twinlake.topics.schema import Schema, load_schema, registered_schema
-from twinlake.topics.topic import Topic, load_topic, topic_names
+from twinlake.topics.topic import Topic, load_topic, refuse_defaults, topic_names
 
 AT = {"type": "string", "format": "date-time"}
 
@@ -69,6 +70,54 @@ def test_what_is_required_and_not_null_is_never_null() -> None:
     assert [(one.name, one.nullable, one.has_default) for one in found] == [
         ("it", False, False), ("other", True, False),
     ]  # fmt: skip
+
+
+def nested(levels: int) -> Any:
+    found: Any = {"type": "string"}
+    for _ in range(levels):
+        found = of(a=found)
+    return found
+
+
+def doubled(levels: int) -> dict[str, Any]:
+    """Of each level two of the next one."""
+    below = {f"m{n}": of(a=_ref(n + 1), b=_ref(n + 1)) for n in range(levels)}
+    return {**of(fine={"type": "string"}, a=_ref(0)), "$defs": {**below, f"m{levels}": {"type": "string"}}}
+
+
+def _ref(number: int) -> dict[str, str]:
+    return {"$ref": f"#/$defs/m{number}"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"type": "object", "properties": [1]}, {"type": "object", "properties": {"a": 1}}, {"$ref": "#"},
+        {**of(a={"type": "string"}), "required": True}, {**of(a={"type": "string"}), "required": 5},
+        of(a={"type": "object", "properties": [1]}), of(a={"type": "object", "properties": "x"}),
+        of(a={"enum": 5}), of(a={"type": {}}), of(a={"type": [{}]}), of(a={"type": []}), of(a={"$ref": [1]}),
+        of(a={"oneOf": "x"}), of(a=True), of(a={"type": "string", "aliases": 5}),
+        of(a={"type": "number", "default": 10**400}), of(a={"type": "integer", "default": 10**30}),
+        of(a={"type": "number", "format": "decimal(5,2)", "default": float("inf")}),
+        of(a={"type": "number", "format": "decimal(5,2)", "default": 1e300}),
+        of(a={"type": "string", "format": "date", "default": 5}),
+        of(a={"type": "array", "items": {"type": "string"}, "default": "abc"}),
+        of(a={**of(b={"type": "string"}), "default": 5}), of(a=nested(60)), of(a=nested(300)), doubled(30),
+        of(a={"$ref": "http://127.0.0.1:1/a"}), of(a={"$ref": "file:///etc/passwd"}),
+        {**of(a={"allOf": [{"$ref": "#/$defs/a"}]}), "$defs": {"a": {"oneOf": [{"$ref": "#/$defs/a"}]}}},
+    ],
+)  # fmt: skip
+def test_a_document_of_any_shape_is_refused_with_words(document: Any) -> None:
+    with pytest.raises(ContractError) as caught:
+        refuse_defaults(parsed(document))
+
+    assert caught.value.why_text
+
+
+def test_of_a_producer_s_schema_what_can_be_read_is() -> None:
+    found = inner(doubled(30), "")
+
+    assert ([one["name"] for one in found.avro["fields"]], list(found.others)) == (["fine"], ["a"])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,11 +17,14 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from twinlake.base.errors import ContractError
+from twinlake.base.errors import ContractError, TimedOutError
 
 KNOWN = "google/protobuf/"
-_NAME = "schema.proto"
+_NAME = "twinlake.schema.proto"
 _LONGEST_S = 60
+MOST_IMPORTS = 200
+_NOTICE = re.compile(r"[WI]\d{4} |WARNING:|.*\bwarning:")
+"""How a line of protoc begins that is no error."""
 _MODULES = (
     "any", "api", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
     "wrappers",
@@ -28,30 +32,39 @@ _MODULES = (
 
 
 def compiled(text: str, imports: Mapping[str, str], file: str) -> Any:
-    """The schema's FileDescriptor; ContractError with protoc's own words for a text that is none."""
-    return _compiled(text, tuple(sorted(imports.items())), file)
+    """The schema's FileDescriptor; ContractError with protoc's own words for a text that is none. What a
+    registry has as one of Google's own files is not looked at: that one is known."""
+    given = tuple(sorted((name, said) for name, said in imports.items() if not name.startswith(KNOWN)))
+    found = _compiled(text, given)
+    if isinstance(found, ContractError):
+        raise ContractError(file, found.path, found.why_text, found.remedy, found.place)
+    return found
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str, imports: tuple[tuple[str, str], ...], file: str) -> Any:
+def _compiled(text: str, imports: tuple[tuple[str, str], ...]) -> Any:
+    """The same, or the error, of which a broken schema is told again at each look into the registry."""
     try:
         from google.protobuf import descriptor_pool
-    except ImportError as error:
-        raise _missing(file) from error
+    except ImportError:
+        return _missing()
     pool = descriptor_pool.DescriptorPool()
-    found = _serialized(text)
     try:
-        if found is not None:
+        if len(imports) > MOST_IMPORTS:
+            raise ValueError(f"it imports {len(imports)} files, and {MOST_IMPORTS} at most are read")
+        if serialized(text) is not None:
             return _added(pool, text, dict(imports), set())
-        for one in _by_protoc(text, dict(imports), file):
+        for one in _by_protoc(text, dict(imports)):
             pool.Add(one)
         return pool.FindFileByName(_NAME)
-    except (TypeError, KeyError, ValueError) as error:
-        why = f"it is no compiled schema: {error}"
-        raise ContractError(file, "", why, "register the text of the .proto file") from error
+    except ContractError as error:
+        return error
+    except (OSError, TypeError, KeyError, ValueError) as error:
+        why = f"it cannot be compiled: {error}"
+        return ContractError("", "", why, "register the text of the .proto file")
 
 
-def _serialized(text: str) -> Any:
+def serialized(text: str) -> Any:
     """The FileDescriptorProto that a text is in base64; None for a text that is a schema."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.message import DecodeError
@@ -65,7 +78,7 @@ def _serialized(text: str) -> Any:
 
 def _added(pool: Any, text: str, imports: Mapping[str, str], known: set[str]) -> Any:
     """A compiled file in the pool, with all that it imports."""
-    found = _serialized(text)
+    found = serialized(text)
     if found is None:
         raise ValueError("what it imports is not compiled")
     for name in found.dependency:
@@ -78,6 +91,8 @@ def _added(pool: Any, text: str, imports: Mapping[str, str], known: set[str]) ->
             _added(pool, imports[name], imports, known)
         else:
             raise ValueError(f"it imports {name}, which the registry does not name")
+    if found.name.startswith(KNOWN):
+        raise ValueError(f"its name is {found.name}, which is a file of Google's")
     pool.Add(found)
     return pool.FindFileByName(found.name)
 
@@ -97,52 +112,65 @@ def _add_known(pool: Any, name: str) -> None:
     pool.Add(copied)
 
 
-def _by_protoc(text: str, imports: Mapping[str, str], file: str) -> list[Any]:
+def _by_protoc(text: str, imports: Mapping[str, str]) -> list[Any]:
     """The compiled files, what is imported first."""
     try:
         import grpc_tools
         from google.protobuf.descriptor_pb2 import FileDescriptorSet
-    except ImportError as error:
-        raise _missing(file) from error
+    except ImportError:
+        raise _missing() from None
     known = Path(grpc_tools.__file__).parent / "_proto"
     with TemporaryDirectory(prefix="twinlake-proto-") as folder:
-        root, made = Path(folder) / "files", Path(folder) / "made"
+        root, made = Path(folder).resolve() / "files", Path(folder) / "made"
         for name, said in {**imports, _NAME: text}.items():
-            _refuse_name(name, file)
+            _refuse_name(name)
             target = root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(said)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(said, "utf-8")
+            except OSError as error:
+                why = f"{name[:100]!r} is no name of a file: {error.strerror}"
+                raise ContractError("", "import", why, "register it under another") from error
         command = [
-            sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", f"-I{known}", "--include_imports",
+            sys.executable, "-P", "-m", "grpc_tools.protoc", f"-I{root}", f"-I{known}", "--include_imports",
             f"--descriptor_set_out={made}", _NAME,
         ]  # fmt: skip
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_LONGEST_S, check=False)
+            done = subprocess.run(command, capture_output=True, timeout=_LONGEST_S, check=False)
         except subprocess.TimeoutExpired as error:
-            why = f"it took protoc more than {_LONGEST_S} s"
-            raise ContractError(file, "", why, "make it smaller") from error
+            raise _ended(f"it took longer than {_LONGEST_S} s") from error
+        said = done.stderr.decode(errors="replace").replace(f"{root}/", "")
+        if done.returncode < 0:
+            raise _ended(f"it was ended by signal {-done.returncode}: {said[-300:]}")
         if done.returncode:
-            raise _refused(done.stderr, file)
+            raise _refused(said)
         return list(FileDescriptorSet.FromString(made.read_bytes()).file)
 
 
-def _refuse_name(name: str, file: str) -> None:
+def _refuse_name(name: str) -> None:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or name.startswith(KNOWN) or not path.name:
-        raise ContractError(file, "import", f"{name!r} is no name of a file", "register it under another")
+    if path.is_absolute() or ".." in path.parts or not path.name:
+        raise ContractError("", "import", f"{name!r} is no name of a file", "register it under another")
 
 
-def _refused(said: str, file: str) -> ContractError:
+def _refused(said: str) -> ContractError:
     """In protoc's words, with its line and column where it says them."""
-    lines = [line for line in said.splitlines() if "warning" not in line.lower()] or [said]
+    lines = [line for line in said.splitlines() if not _NOTICE.match(line)] or [said]
     place = None
     parts = lines[0].split(":", 3)
     if len(parts) == 4 and parts[0] == _NAME and parts[1].isdigit() and parts[2].isdigit():
         place, lines[0] = (int(parts[1]), int(parts[2])), parts[3].strip()
     why = f"protoc refuses it: {lines[0][:500]}"
-    return ContractError(file, "", why, "correct the file; it may import Google's own types alone", place)
+    steps = "correct the file; a topic's own may import Google's own types alone"
+    return ContractError("", "", why, steps, place)
 
 
-def _missing(file: str) -> ContractError:
+def _ended(why: str) -> TimedOutError:
+    """Of protoc and not of the schema: another try may read it."""
+    steps = "see what else the machine is doing"
+    return TimedOutError(what="protoc did not read a schema", why=why, remedy=steps)
+
+
+def _missing() -> ContractError:
     why = "a schema of Protobuf cannot be read here: protobuf and grpcio-tools are not installed"
-    return ContractError(file, "", why, "install twinlake[server]")
+    return ContractError("", "", why, "install twinlake[server]")

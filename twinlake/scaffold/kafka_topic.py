@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twinlake.base.errors import ContractError, UsageError
+from twinlake.scaffold.proto_text import editable
 from twinlake.scaffold.sample import JsonObject, record_of
+from twinlake.topics import registered
+from twinlake.topics.formats import PROTOBUF
 from twinlake.topics.kafka import LOG_APPEND_TIME, TIMESTAMPS, Kafka
 from twinlake.topics.registry import Registry
 from twinlake.topics.schema import Schema, registered_schema
@@ -77,12 +80,24 @@ def _readable(name: str, said: dict[str, Any]) -> Schema:
     try:
         schema = registered_schema(said, topic=name, number=1, file=f"{name}-value")
         refuse_defaults(schema)
+        if schema.format == PROTOBUF:
+            schema = _as_file(schema)
     except ContractError as error:
         raise UsageError(
             f"the schema {name}-value of the registry cannot be a topic's here",
-            f"{error.path}: {error.why_text}", error.remedy or "register one that can",
+            f"{error.path}: {error.why_text}".removeprefix(": "), error.remedy or "register one that can",
         ) from error  # fmt: skip
     return schema
+
+
+def _as_file(schema: Schema) -> Schema:
+    """The same by the text of a file; ContractError for what no file by itself can say."""
+    text = editable(schema.registered)
+    if text is None:
+        why = "it imports other files than Google's, or is compiled and has what is not written out as text"
+        steps = f"write schemas/{schema.topic}.v1.proto with all that its message has, without --from-kafka"
+        raise ContractError(schema.file, "", why, steps)
+    return replace(schema, source=registered.of(registered.PROTOBUF, text))
 
 
 def _of_timestamps(name: str, kafka: Kafka) -> tuple[str, ...]:

@@ -39,10 +39,12 @@ KNOWN = (
     *_PRIMITIVE, "decimal in bytes or fixed", "date", "timestamp-millis", "timestamp-micros",
     *sorted({logical for _, logical in _AS_SENT}), "record", "enum", "fixed", "array", "map",
 )  # fmt: skip
-
-
 PROTOBUF = "protobuf"
 """Where a schema that was Protobuf's says how its bytes are read; nothing of columns."""
+DEEPEST = 50
+"""So many levels a field may have inside of each other."""
+_LONGEST = 1_000_000
+"""So long all types of a schema may be in words: one that is used twice at each level has no end."""
 
 
 def is_meant(key: str) -> bool:
@@ -56,6 +58,7 @@ class Names:
     def __init__(self, namespace: str = "") -> None:
         self.namespace = namespace
         self._types: dict[str, str | None] = {}
+        self._length = 0
 
     def full(self, name: str, namespace: str) -> str:
         return name if "." in name or not namespace else f"{namespace}.{name}"
@@ -65,6 +68,14 @@ class Names:
 
     def end(self, name: str, type_: str) -> None:
         self._types[name] = type_
+
+    def used(self, type_: str, file: str, path: str) -> str:
+        """The type, which is there once more; ContractError where all of them are too many for a table."""
+        self._length += len(type_)
+        if self._length > _LONGEST:
+            why = "with all that is inside of it the schema has more fields than a table can have"
+            raise ContractError(file, path, why, "leave some out, or send them as text")
+        return type_
 
     def find(self, name: str, namespace: str) -> tuple[bool, str | None]:
         """(whether it is known, its Spark type, None as long as it is being read)."""
@@ -120,7 +131,7 @@ def _named(name: str, file: str, path: str, names: Names, namespace: str) -> str
     if type_ is None:
         why = f"{name!r} holds itself: no type of a column has an end to that"
         raise ContractError(file, path, why, "send it as text or bytes")
-    return type_
+    return names.used(type_, file, path)
 
 
 def _definition(avro: dict[str, Any], sort: str, file: str, path: str, names: Names, namespace: str) -> str:
@@ -142,7 +153,7 @@ def _definition(avro: dict[str, Any], sort: str, file: str, path: str, names: Na
             raise ContractError(file, f"{path}.size", "a fixed type has 1 byte or more")
         found = _simple(avro, "fixed", file, path)
     names.end(name, found)
-    return found
+    return names.used(found, file, path)
 
 
 def _record(avro: dict[str, Any], file: str, path: str, names: Names, namespace: str) -> str:

@@ -7,7 +7,6 @@ for that. What may give a place values of several types, or an object members th
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -16,7 +15,7 @@ from typing import Any
 
 from twinlake.base.errors import ContractError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
-from twinlake.topics.avro_type import COLUMN_NAME
+from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST
 from twinlake.topics.formats import Inner
 
 Found = Mapping[str, Any]
@@ -33,6 +32,10 @@ _REFUSED = {
 """Keywords by which a place has no one type -> what to do instead."""
 _COMBINED = ("allOf", "oneOf", "anyOf")
 _NULLS = ({"type": "null"}, {"const": None})
+_MOST_MEMBERS = 20_000
+_NO_DEFAULT = (
+    ValueError, TypeError, KeyError, AttributeError, OverflowError, InvalidOperation, UsageError,
+)  # fmt: skip
 _ONE_TYPE = "give it one type, or one beside null; else leave it out of the schema, or send it as text"
 
 
@@ -44,7 +47,9 @@ def inner(document: Any, file: str) -> Inner:
     if nullable or _named(whole) != "object" or not isinstance(properties, dict) or not properties:
         why = "a topic's schema must be an object with properties"
         raise ContractError(file, "properties", why, 'say "type": "object" and name the properties')
-    fields, others, required = [], dict[str, ContractError](), whole.get("required") or ()
+    fields, others, required = [], dict[str, ContractError](), whole.get("required", [])
+    if not isinstance(required, list):
+        raise ContractError(file, "required", "it is no list of names", "name the properties that are there")
     for name, found in properties.items():
         try:
             fields.append(root.field(name, found, f"properties.{name}", name in required))
@@ -58,6 +63,7 @@ class _Reader:
 
     def __init__(self, document: Any, file: str) -> None:
         self._document, self._file = document, file
+        self._members = 0
         self._refuse(isinstance(document, dict), "", "it is no JSON Schema: it must be an object")
 
     def field(self, name: str, found: Any, path: str, required: bool) -> dict[str, Any]:
@@ -78,16 +84,21 @@ class _Reader:
             made["aliases"] = aliases
         return made
 
-    def type(self, found: Any, path: str, within: tuple[str, ...]) -> tuple[Any, bool]:
+    def type(self, found: Any, path: str, within: tuple[str, ...], depth: int = 0) -> tuple[Any, bool]:
         """(the type in Avro, whether null is one of its values)"""
+        self._members += 1
+        why = "with all that it refers to the schema has more members than a table can have"
+        self._refuse(self._members <= _MOST_MEMBERS, path, why, "leave some out, or send them as text")
+        why = f"it is more than {DEEPEST} levels deep"
+        self._refuse(depth <= DEEPEST, path, why, "send it as text")
         known, nullable, within = self.resolved(found, path, within)
         kind = _named(known)
         if kind == "object":
-            return self._object(known, path, within), nullable
+            return self._object(known, path, within, depth), nullable
         if kind == "array":
             items = known.get("items")
             self._refuse(isinstance(items, dict), f"{path}.items", "it says of what type its items are not")
-            return {"type": "array", "items": self._inside(items, f"{path}.items", within)}, nullable
+            return {"type": "array", "items": self._inside(items, f"{path}.items", within, depth)}, nullable
         if kind == "string":
             text = "byte" if known.get("contentEncoding") == "base64" else str(known.get("format"))
             return _TEXTS.get(text, "string"), nullable
@@ -148,26 +159,28 @@ class _Reader:
         self._refuse(isinstance(target, dict), path, f"there is no {reference!r} in the file")
         return dict(target)
 
-    def _object(self, known: Found, path: str, within: tuple[str, ...]) -> Any:
+    def _object(self, known: Found, path: str, within: tuple[str, ...], depth: int) -> Any:
         properties, more = known.get("properties"), known.get("additionalProperties")
         if not properties:
             why = "it is an object without properties"
             what = "name them, or say by additionalProperties of what type every member is"
             self._refuse(isinstance(more, dict), f"{path}.properties", why, what)
-            return {"type": "map", "values": self._inside(more, f"{path}.additionalProperties", within)}
+            value = self._inside(more, f"{path}.additionalProperties", within, depth)
+            return {"type": "map", "values": value}
+        self._refuse(isinstance(properties, dict), f"{path}.properties", "it is no object")
         fields: list[dict[str, Any]] = []
         for name, found in properties.items():
             where = f"{path}.properties.{name}"
             self._refuse_name(name, where)
             taken = name.lower() in (one["name"].lower() for one in fields)
             self._refuse(not taken, where, f"{name!r} is used twice (case is ignored)")
-            fields.append({"name": name, "type": self._inside(found, where, within)})
+            fields.append({"name": name, "type": self._inside(found, where, within, depth)})
         # the name of a record says where it is: two places of one type are two types in Avro
         return {"type": "record", "name": re.sub(r"\W", "_", path), "fields": fields}
 
-    def _inside(self, found: Any, path: str, within: tuple[str, ...]) -> Any:
+    def _inside(self, found: Any, path: str, within: tuple[str, ...], depth: int) -> Any:
         """What is inside of another may always be left out, as of any JSON."""
-        return ["null", self.type(found, path, within)[0]]
+        return ["null", self.type(found, path, within, depth + 1)[0]]
 
     def _number(self, known: Found, path: str) -> Any:
         said = str(known.get("format", "double"))
@@ -182,7 +195,7 @@ class _Reader:
         """As Avro has it written: a day as a number, a decimal as its bytes."""
         try:
             return _written(value, avro)
-        except (ValueError, TypeError, KeyError, InvalidOperation, UsageError, binascii.Error) as error:
+        except _NO_DEFAULT as error:
             why = f"{value!r} is not a value of its type"
             raise ContractError(self._file, path, why, "correct it, or leave it out") from error
 
@@ -201,7 +214,7 @@ def _named(known: Found) -> Any:
     if "type" in known:
         return known["type"]
     values = known.get("enum") or ([known["const"]] if "const" in known else [])
-    if values and all(isinstance(one, str) for one in values):
+    if isinstance(values, list) and values and all(isinstance(one, str) for one in values):
         return "string"
     return "object" if "properties" in known else None
 
@@ -226,7 +239,7 @@ def _written(value: Any, avro: Any) -> Any:
         return float(value) if avro in ("float", "double") and not isinstance(value, (str, bool)) else value
     if avro.get("logicalType") == "decimal":
         return _decimal(value, avro["precision"], avro["scale"])
-    if avro["type"] == "array":
+    if avro["type"] == "array" and isinstance(value, list):
         return [_written(one, avro["items"]) for one in value]
     if avro["type"] == "map":
         return {key: _written(one, avro["values"]) for key, one in value.items()}

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from twinlake.base.errors import ContractError
-from twinlake.base.protoc import compiled
-from twinlake.topics.avro_type import COLUMN_NAME, PROTOBUF
+from twinlake.base.protoc import KNOWN, compiled
+from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST, PROTOBUF
 from twinlake.topics.formats import Inner
 
 _DECIMAL: Mapping[str, Any] = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
@@ -27,13 +27,8 @@ _TYPES: Mapping[int, tuple[str, Any, Any]] = {
 }  # fmt: skip
 """By a descriptor's number of a type: its name, Avro's, and the default in Avro's form."""
 _GROUP, _MESSAGE, _ENUM = 10, 11, 14
-_TIMESTAMP = "google.protobuf.Timestamp"
-_WRAPPERS = {
-    f"google.protobuf.{name}Value"
-    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
-}
-_OPEN = ("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue")
-_DEEPEST = 50
+_TIMESTAMP, _WRAPPERS, _OPEN = f"{KNOWN}timestamp.proto", f"{KNOWN}wrappers.proto", f"{KNOWN}struct.proto"
+"""Files, for a message of anybody's may have the name of one of Google's."""
 _PREFIX = "proto."
 """Of names in Avro, where one without a dot would be looked for beside the one around it."""
 
@@ -126,20 +121,23 @@ class _Reader:
         if field.type != _MESSAGE:
             return _TYPES[field.type]
         message = field.message_type
-        if message.full_name == _TIMESTAMP:
+        if message.file.name == _TIMESTAMP:
             return "timestamp", dict(_MOMENT), 0
-        if message.full_name in _WRAPPERS:
+        if message.file.name == _WRAPPERS:
             kind, type_, default = _TYPES[message.fields_by_name["value"].type]
             said["wrapped"] = True
             return kind, type_, default
-        if message.full_name in _OPEN:
+        if message.file.name == _OPEN:
             raise self._refused(path, f"{message.full_name} has no fixed fields", "send it as text")
-        if message.full_name in within or len(within) > _DEEPEST:
+        if message.full_name in within:
             why = f"{message.full_name!r} holds itself: no type of a column has an end to that"
             raise self._refused(path, why, "send it as text or bytes")
+        if len(within) > DEEPEST:
+            raise self._refused(path, f"it is more than {DEEPEST} messages deep", "send it as text or bytes")
         if not message.fields:
             raise self._refused(path, f"{message.full_name} has no fields", "send a bool instead")
-        said["messages"] = _numbers(message, {})
+        if len(within) == 1:
+            said["messages"] = _numbers(message, {})
         if message.full_name in self._known:
             return "message", _PREFIX + message.full_name, None
         inner = (*within, message.full_name)

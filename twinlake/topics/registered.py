@@ -25,7 +25,9 @@ def schema_type(registered: Mapping[str, Any]) -> str:
 
 def of(type_: str, schema: Any, **more: Any) -> dict[str, Any]:
     """A schema as it is passed around here."""
-    return dict(schema) if type_ == AVRO else {_TYPE: type_, "schema": schema, **more}
+    if type_ != AVRO:
+        return {_TYPE: type_, "schema": schema, **more}
+    return schema if isinstance(schema, dict) else {"type": schema}  # Avro's short form of a type
 
 
 def inner(registered: Mapping[str, Any], file: str, message: str | None = None) -> Inner:

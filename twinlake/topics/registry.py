@@ -18,6 +18,7 @@ from confluent_kafka.schema_registry import (
 )
 
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError
+from twinlake.base.protoc import MOST_IMPORTS
 from twinlake.config.login import RegistryLogin
 from twinlake.topics import registered
 
@@ -129,21 +130,27 @@ class Registry:
         return found.schema_id, self._read(found.schema)
 
     def _read(self, found: Schema) -> dict[str, Any]:
-        type_, text = str(found.schema_type or registered.AVRO), found.schema_str or ""
+        type_, text = str(found.schema_type or registered.AVRO), found.schema_str
+        if text is None:
+            raise ValueError("a version without a schema")
         if type_ != registered.PROTOBUF:
-            return registered.of(type_, json.loads(text))
-        imports: dict[str, str] = {}
-        self._imported(found, imports)
+            return registered.of(type_, _document(text))
+        imports = self._imports(found)
         return registered.of(type_, text, **({"imports": imports} if imports else {}))
 
-    def _imported(self, schema: Schema, found: dict[str, str]) -> None:
-        """The texts of what a schema refers to, by the names that it imports them by."""
-        for one in schema.references or ():
+    def _imports(self, schema: Schema) -> dict[str, str]:
+        """The texts of what a schema refers to, by the names that it imports them by; more of them than it
+        may have are not all there."""
+        found: dict[str, str] = {}
+        pending = list(schema.references or ())
+        while pending and len(found) <= MOST_IMPORTS:
+            one = pending.pop()
             if one.name in found or one.name is None or one.subject is None:
                 continue
             known = self._client.get_version(one.subject, one.version or 1).schema
             found[one.name] = known.schema_str or ""
-            self._imported(known, found)
+            pending += known.references or ()
+        return found
 
     @contextmanager
     def _asking(self, subject: str) -> Iterator[None]:
@@ -196,3 +203,12 @@ def _asked(schema: dict[str, Any]) -> Schema:
     type_ = registered.schema_type(schema)
     said = schema if type_ == registered.AVRO else schema["schema"]
     return Schema(said if isinstance(said, str) else json.dumps(said), type_)
+
+
+def _document(text: str) -> Any:
+    """What a schema says; the text where that is no JSON, or more than is read here: nobody can read records
+    of such a one, which is no reason not to read the others."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

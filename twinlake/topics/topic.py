@@ -101,6 +101,7 @@ def load_topic(name: str, *sources: Project) -> Topic:
         refuse_defaults(schema)
     for index, after in enumerate(schemas):
         for before in schemas[:index]:
+            _refuse_other_message(before, after)
             if wrong := breaking(before.fields, after):
                 raise ContractError(after.file, *wrong, remedy=REMEDY)
     contract = _topic_contract(name, sources)
@@ -143,6 +144,14 @@ def _refuse_mixed(files: list[Path]) -> None:
     if other is not None:
         why = f"{files[0].name} is of another language: a topic's values are all written in one"
         raise ContractError(other, "", why, "remove one of them")
+
+
+def _refuse_other_message(before: Schema, after: Schema) -> None:
+    """ContractError for a later file whose first message has another name: by that one, the message is found
+    in what producers register."""
+    if before.message != after.message:
+        why = f"its first message is {after.message}, and {before.message} in {Path(before.file).name}"
+        raise ContractError(after.file, "", why, "let a topic's message keep its name, and be the first one")
 
 
 def _refuse_other_format(contract: Contract, schema: Schema) -> None:

@@ -14,7 +14,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),(\d{1,2})\)")
 _OPEN = ("if", "patternProperties", "dependentSchemas", "prefixItems")
 _NULL: tuple[Any, ...] = ({"type": "null"}, {"const": None})
-_DEEPEST = 64
+_DEEPEST = 50
+_MOST_MEMBERS = 20_000
 
 
 class JsonSchema:
@@ -22,22 +23,25 @@ class JsonSchema:
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
-        whole = self._plain(document, 0)
-        self._members = whole[0].get("properties") if whole and not whole[1] else None
+        whole = self._plain(document)
+        members = whole[0].get("properties") if whole and not whole[1] else None
+        self._members = members if isinstance(members, Mapping) else {}
+        self._met = 0
         self.is_record = bool(self._members) and self._kind(whole[0] if whole else {}) == "object"
 
     @cached_property
     def nodes(self) -> dict[str, Node | None]:
         """By member; None for a type that no topic may have."""
         found: dict[str, Node | None] = {}
-        for name, said in (self._members or {}).items():
+        for name, said in self._members.items():
             type_ = self._type(said, 0) if _NAME.fullmatch(name) else None
             found[name] = None if type_ is None else Node(type_, "json")
         return found
 
     def _type(self, said: Any, depth: int) -> Type | None:
-        found = self._plain(said, depth)
-        if found is None or depth > _DEEPEST:
+        self._met += 1
+        found = self._plain(said)
+        if found is None or depth > _DEEPEST or self._met > _MOST_MEMBERS:
             return None
         known = found[0]
         kind = self._kind(known)
@@ -50,7 +54,7 @@ class JsonSchema:
             if known.get("contentEncoding") == "base64":
                 return simple("binary")
             texts = {"date": "date", "date-time": "timestamp", "byte": "binary"}
-            return simple(texts.get(known.get("format", ""), "string"))
+            return simple(texts.get(str(known.get("format")), "string"))
         if kind == "integer":
             return simple("int" if known.get("format") == "int32" else "bigint")
         if kind == "number":
@@ -65,6 +69,8 @@ class JsonSchema:
         if not members:
             value = self._type(known.get("additionalProperties"), depth + 1)
             return value and mapping(simple("string"), value)
+        if not isinstance(members, Mapping):
+            return None
         inner: list[tuple[str, Type]] = []
         for name, said in members.items():
             type_ = self._type(said, depth + 1)
@@ -73,7 +79,7 @@ class JsonSchema:
             inner.append((name, type_))
         return struct(*inner) if len({name.lower() for name, _ in inner}) == len(inner) else None
 
-    def _plain(self, said: Any, depth: int) -> tuple[dict[str, Any], bool] | None:
+    def _plain(self, said: Any) -> tuple[dict[str, Any], bool] | None:
         """Without references and without null beside one type; whether that was there."""
         nullable = False
         for _ in range(_DEEPEST):
@@ -86,6 +92,8 @@ class JsonSchema:
             word = next((one for one in ("allOf", "oneOf", "anyOf") if one in said), None)
             if word is None:
                 break
+            if not isinstance(said[word], list):
+                return None
             others = [one for one in said[word] if one not in _NULL]
             if len(others) != 1 or not isinstance(others[0], Mapping):
                 return None
@@ -117,6 +125,6 @@ class JsonSchema:
         if "type" in known:
             return known["type"]
         values = known.get("enum") or ([known["const"]] if "const" in known else [])
-        if values and all(isinstance(one, str) for one in values):
+        if isinstance(values, list) and values and all(isinstance(one, str) for one in values):
             return "string"
         return "object" if "properties" in known else None

@@ -24,8 +24,9 @@ _PLAIN = {
 }  # fmt: skip
 _UNSIGNED = (4, 6)
 _STRING, _GROUP, _MESSAGE, _BYTES, _ENUM = 9, 10, 11, 12, 14
-_KNOWN = "google.protobuf."
-_OPEN = ("Struct", "Value", "ListValue")
+_MOST_FIELDS = 4_000_000
+"""Of all messages of a record: an empty one takes two bytes."""
+_TIMESTAMP, _WRAPPERS, _OPEN = (f"google/protobuf/{one}.proto" for one in ("timestamp", "wrappers", "struct"))
 
 
 class ProtobufSchema:
@@ -50,6 +51,7 @@ class ProtobufSchema:
             found = known[ordered[index].name]
             ordered, known = ordered[index].nested_type, found.nested_types_by_name
         self._message = found
+        self._widest = max(1, *(len(one.fields) for one in _inside(found, {}).values()))
         self._class = message_factory.GetMessageClass(found)
 
     def _loosened(self, compiled: bytes) -> Any:
@@ -89,8 +91,9 @@ class ProtobufSchema:
             return field.number in numbers.values()
         if numbers[name] != field.number:
             return True
-        there: dict[str, dict[str, int]] = {}
-        self._collect(self._message.fields_by_name[name], there)
+        message = self._message.fields_by_name[name].message_type
+        below = _inside(message, {}) if message is not None else {}
+        there = {full: {one.name: one.number for one in found.fields} for full, found in below.items()}
         for message, known in field.messages.items():
             then = there.get(message, {})
             if any(then.get(one, number) != number for one, number in known.items()):
@@ -99,13 +102,6 @@ class ProtobufSchema:
             if any(named.get(number, one) != one for one, number in known.items()):
                 return True
         return False
-
-    def _collect(self, field: Any, found: dict[str, dict[str, int]]) -> None:
-        message = field.message_type
-        if message is not None and message.full_name not in found:
-            found[message.full_name] = {one.name: one.number for one in message.fields}
-            for one in message.fields:
-                self._collect(one, found)
 
     def _type(self, field: Any, within: tuple[str, ...]) -> Type | None:
         if not field.name[:1].isalpha() or field.type == _GROUP:
@@ -125,11 +121,11 @@ class ProtobufSchema:
         if field.type != _MESSAGE:
             return simple(_PLAIN[field.type]) if field.type in _PLAIN else None
         message = field.message_type
-        if message.full_name == f"{_KNOWN}Timestamp":
+        if message.file.name == _TIMESTAMP:
             return simple("timestamp")
         if _is_wrapper(message):
             return self._single(message.fields_by_name["value"], within)
-        if message.full_name in within or message.full_name in (f"{_KNOWN}{one}" for one in _OPEN):
+        if message.full_name in within or message.file.name == _OPEN:
             return None
         inner: list[tuple[str, Type]] = []
         for one in message.fields:
@@ -145,6 +141,8 @@ class ProtobufSchema:
         from google.protobuf.message import DecodeError
 
         body = _behind(value[HEADER:], self._at)
+        if (len(body) // 2 + 1) * self._widest > _MOST_FIELDS:
+            raise Unsure("it is so long that its messages may have more fields than a record may")
         message = self._class()
         try:
             message.ParseFromString(body)
@@ -214,7 +212,7 @@ class _Value:
         if field.type != _MESSAGE:
             return found
         message = field.message_type
-        if message.full_name == f"{_KNOWN}Timestamp":
+        if message.file.name == _TIMESTAMP:
             return self._time(found)
         if _is_wrapper(message):
             return self._single(found.value, message.fields_by_name["value"])
@@ -237,8 +235,18 @@ class _Value:
         self._wrong[f"{code}:{self._name}"] = None
 
 
+def _inside(message: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """The message and all that it may hold, by name."""
+    if message.full_name not in found:
+        found[message.full_name] = message
+        for one in message.fields:
+            if one.message_type is not None:
+                _inside(one.message_type, found)
+    return found
+
+
 def _is_wrapper(message: Any) -> bool:
-    return bool(message.file.name == "google/protobuf/wrappers.proto")
+    return bool(message.file.name == _WRAPPERS)
 
 
 def _behind(rest: bytes, at: list[int]) -> bytes:

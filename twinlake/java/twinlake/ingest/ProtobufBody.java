@@ -3,7 +3,6 @@ package twinlake.ingest;
 import com.google.protobuf.CodedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.avro.Schema;
@@ -21,16 +20,23 @@ import org.apache.spark.sql.api.java.UDF1;
 public final class ProtobufBody implements UDF1<byte[], byte[]> {
   private static final long serialVersionUID = 1L;
   private static final int HEADER = 5;
-  private static final int MOST_INDEXES = 100;
+  private static final int MOST_FIELDS = 4_000_000;
 
   private final String schema;
-  private transient ProtobufMessage message;
-  private transient int[] at;
+  private final transient ProtobufMessage message;
+  private final transient int[] place;
 
   /** By a writer's schema in Avro, as {@code twinlake/topics/protobuf_schema.py} makes it. */
   public ProtobufBody(String schema) {
     this.schema = schema;
-    prepare();
+    Schema parsed = new Schema.Parser().parse(schema);
+    Map<?, ?> said = (Map<?, ?>) parsed.getObjectProp(ProtobufMessage.SAID);
+    place = ((List<?>) said.get("message")).stream().mapToInt(one -> ((Number) one).intValue()).toArray();
+    message = ProtobufMessage.of(parsed);
+  }
+
+  private Object readResolve() {
+    return new ProtobufBody(schema);
   }
 
   @Override
@@ -39,41 +45,48 @@ public final class ProtobufBody implements UDF1<byte[], byte[]> {
       return null;
     }
     try {
-      if (message == null) {
-        prepare();
-      }
       CodedInputStream in = CodedInputStream.newInstance(value, HEADER, value.length - HEADER);
-      if (!Arrays.equals(indexes(in), at)) {
+      if (!isPlace(in)) {
         return null;
       }
       ByteArrayOutputStream made = new ByteArrayOutputStream(value.length);
       BinaryEncoder out = EncoderFactory.get().directBinaryEncoder(made, null);
-      message.write(message.read(in), out);
+      message.write(message.read(new Wire(in)), out);
       return made.toByteArray();
     } catch (IOException | Malformed refused) {
       return null;
     }
   }
 
-  /** Of a frame, which message of the file follows; one index of 0 is written as nothing. */
-  private static int[] indexes(CodedInputStream in) throws IOException {
+  /** Whether the frame names our message of the file; one index of 0 is written as nothing. */
+  private boolean isPlace(CodedInputStream in) throws IOException {
     int count = in.readSInt32();
-    if (count < 0 || count > MOST_INDEXES) {
-      throw new Malformed();
+    if (count == 0) {
+      return place.length == 1 && place[0] == 0;
     }
-    int[] found = new int[Math.max(count, 1)];
-    for (int number = 0; number < count; number++) {
-      found[number] = in.readSInt32();
+    boolean isOurs = count == place.length;
+    for (int number = 0; isOurs && number < count; number++) {
+      isOurs = in.readSInt32() == place[number];
     }
-    return found;
+    return isOurs;
   }
 
-  private synchronized void prepare() {
-    Schema parsed = new Schema.Parser().parse(schema);
-    Map<?, ?> said = (Map<?, ?>) parsed.getObjectProp(ProtobufMessage.SAID);
-    int[] place = ((List<?>) said.get("message")).stream().mapToInt(one -> ((Number) one).intValue()).toArray();
-    at = place;
-    message = ProtobufMessage.of(parsed);
+  /** The bytes of one record, and how many more fields its messages may have: one of two bytes has all of its own. */
+  static final class Wire {
+    final CodedInputStream in;
+    private int left = MOST_FIELDS;
+
+    Wire(CodedInputStream in) {
+      this.in = in;
+    }
+
+    Object[] fields(int count) {
+      left -= count;
+      if (left < 0) {
+        throw new Malformed();
+      }
+      return new Object[count];
+    }
   }
 
   /** Bytes that are not a message of the schema. */

@@ -9,6 +9,7 @@ import java.util.Map;
 import org.apache.avro.Schema;
 import org.apache.avro.io.Encoder;
 import twinlake.ingest.ProtobufBody.Malformed;
+import twinlake.ingest.ProtobufBody.Wire;
 
 /** A field of a message: how it is read, and written as Avro. */
 final class ProtobufField {
@@ -43,49 +44,51 @@ final class ProtobufField {
   }
 
   /** One more value as the wire has it; {@code before} is what came before of the same field. */
-  Object read(int wireType, CodedInputStream in, Object before) throws IOException {
+  Object read(int wireType, Wire wire, Object before) throws IOException {
     if (key != null) {
-      return withEntry(wireType, in, before);
+      return withEntry(wireType, wire, before);
     }
     if (!isList) {
-      return value.read(wireType, in);
+      return value.read(wireType, wire);
     }
     @SuppressWarnings("unchecked")
     List<Object> found = before == null ? new ArrayList<>() : (List<Object>) before;
     if (wireType == WireFormat.WIRETYPE_LENGTH_DELIMITED && value.isPackable()) {
+      CodedInputStream in = wire.in;
       int outer = in.pushLimit(in.readRawVarint32());
       while (in.getBytesUntilLimit() > 0) {
-        found.add(value.read(value.wireType(), in));
+        found.add(value.read(value.wireType(), wire));
       }
       in.popLimit(outer);
     } else {
-      found.add(value.read(wireType, in));
+      found.add(value.read(wireType, wire));
     }
     return found;
   }
 
-  private Object withEntry(int wireType, CodedInputStream in, Object before) throws IOException {
+  private Object withEntry(int wireType, Wire wire, Object before) throws IOException {
     if (wireType != WireFormat.WIRETYPE_LENGTH_DELIMITED) {
       throw new Malformed();
     }
     Map<ProtobufValue.Key, Object> found = ProtobufValue.entries(before);
-    Object[] entry = ProtobufMessage.within(in, this::entry);
-    Object sent = entry[1] == null ? value.nothing() : entry[1];
-    ProtobufValue.Key name = key.asKey(entry[0] == null ? key.nothing() : entry[0]);
+    Object[] entry = ProtobufMessage.within(wire, this::entry);
+    Object sent = entry[1] == null ? value.nothing(wire) : entry[1];
+    ProtobufValue.Key name = key.asKey(entry[0] == null ? key.nothing(wire) : entry[0]);
     if (found.put(name, sent) != null) {
       throw new Malformed();
     }
     return found;
   }
 
-  private Object[] entry(CodedInputStream in) throws IOException {
+  private Object[] entry(Wire wire) throws IOException {
+    CodedInputStream in = wire.in;
     Object[] found = new Object[2];
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       int at = WireFormat.getTagFieldNumber(tag) - 1;
       if (at < 0 || at > 1 || found[at] != null) {
         throw new Malformed();
       }
-      found[at] = (at == 0 ? key : value).read(WireFormat.getTagWireType(tag), in);
+      found[at] = (at == 0 ? key : value).read(WireFormat.getTagWireType(tag), wire);
     }
     return found;
   }

@@ -12,6 +12,7 @@ import java.util.Set;
 import org.apache.avro.Schema;
 import org.apache.avro.io.Encoder;
 import twinlake.ingest.ProtobufBody.Malformed;
+import twinlake.ingest.ProtobufBody.Wire;
 
 /** One message of a schema: its fields by number, and the order in which Avro has them. */
 final class ProtobufMessage {
@@ -44,13 +45,10 @@ final class ProtobufMessage {
     return found;
   }
 
-  int size() {
-    return fields.size();
-  }
-
   /** What was sent, in the order of Avro's fields; null where a field was not sent. */
-  Object[] read(CodedInputStream in) throws IOException {
-    Object[] values = new Object[fields.size()];
+  Object[] read(Wire wire) throws IOException {
+    CodedInputStream in = wire.in;
+    Object[] values = wire.fields(fields.size());
     Set<String> chosen = null;
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       int number = WireFormat.getTagFieldNumber(tag);
@@ -70,8 +68,17 @@ final class ProtobufMessage {
           throw new Malformed();
         }
       }
-      values[field.place] = field.read(WireFormat.getTagWireType(tag), in, values[field.place]);
+      values[field.place] = field.read(WireFormat.getTagWireType(tag), wire, values[field.place]);
     }
+    return complete(values);
+  }
+
+  /** One of which nothing was sent. */
+  Object[] nothing(Wire wire) {
+    return complete(wire.fields(fields.size()));
+  }
+
+  private Object[] complete(Object[] values) {
     for (ProtobufField field : fields) {
       if (field.isRequired && values[field.place] == null) {
         throw new Malformed();
@@ -88,9 +95,10 @@ final class ProtobufMessage {
   }
 
   /** A message within another one, to the end that its length says. */
-  static <T> T within(CodedInputStream in, Reading<T> reading) throws IOException {
+  static <T> T within(Wire wire, Reading<T> reading) throws IOException {
+    CodedInputStream in = wire.in;
     int before = in.pushLimit(in.readRawVarint32());
-    T found = reading.read(in);
+    T found = reading.read(wire);
     in.checkLastTagWas(0);
     if (in.getBytesUntilLimit() != 0) {
       throw new Malformed();
@@ -101,6 +109,6 @@ final class ProtobufMessage {
 
   /** Reads what has a length. */
   interface Reading<T> {
-    T read(CodedInputStream in) throws IOException;
+    T read(Wire wire) throws IOException;
   }
 }

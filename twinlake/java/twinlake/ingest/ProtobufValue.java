@@ -13,6 +13,7 @@ import java.util.Map;
 import org.apache.avro.Schema;
 import org.apache.avro.io.Encoder;
 import twinlake.ingest.ProtobufBody.Malformed;
+import twinlake.ingest.ProtobufBody.Wire;
 
 /** A value of one of Protobuf's types: how it is read off the wire, and written as Avro. */
 final class ProtobufValue {
@@ -59,14 +60,18 @@ final class ProtobufValue {
     return !isWrapped && wireType() != WireFormat.WIRETYPE_LENGTH_DELIMITED;
   }
 
-  /** What is there where nothing was sent. */
+  /** What an entry of a map has where nothing was sent. */
+  Object nothing(Wire wire) {
+    return message == null ? nothing() : message.nothing(wire);
+  }
+
+  /** What is there where nothing was sent, of all but messages. */
   Object nothing() {
     return switch (type) {
       case "double" -> 0.0;
       case "float" -> 0.0f;
       case "uint64", "fixed64" -> BigInteger.ZERO;
       case "string", "bytes" -> new byte[0];
-      case "message" -> new Object[message.size()];
       case "bool" -> Boolean.FALSE;
       case "enum" -> unset();
       default -> 0L;
@@ -82,31 +87,33 @@ final class ProtobufValue {
     return place;
   }
 
-  Object read(int sent, CodedInputStream in) throws IOException {
+  Object read(int sent, Wire wire) throws IOException {
     if (isWrapped) {
       if (sent != WireFormat.WIRETYPE_LENGTH_DELIMITED) {
         throw new Malformed();
       }
-      return ProtobufMessage.within(in, this::unwrapped);
+      return ProtobufMessage.within(wire, this::unwrapped);
     }
     if (sent != wireType()) {
       throw new Malformed();
     }
-    return plain(in);
+    return plain(wire);
   }
 
-  private Object unwrapped(CodedInputStream in) throws IOException {
+  private Object unwrapped(Wire wire) throws IOException {
+    CodedInputStream in = wire.in;
     Object found = null;
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
       if (tag != (1 << 3 | wireType()) || found != null) {
         throw new Malformed();
       }
-      found = plain(in);
+      found = plain(wire);
     }
     return found == null ? nothing() : found;
   }
 
-  private Object plain(CodedInputStream in) throws IOException {
+  private Object plain(Wire wire) throws IOException {
+    CodedInputStream in = wire.in;
     return switch (type) {
       case "double" -> in.readDouble();
       case "float" -> in.readFloat();
@@ -123,8 +130,8 @@ final class ProtobufValue {
       case "bool" -> between(in.readRawVarint64(), 0, 1) == 1;
       case "enum" -> symbol(between(in.readRawVarint64(), Integer.MIN_VALUE, Integer.MAX_VALUE));
       case "string", "bytes" -> in.readByteArray();
-      case "timestamp" -> ProtobufMessage.within(in, ProtobufValue::micros);
-      case "message" -> ProtobufMessage.within(in, message::read);
+      case "timestamp" -> ProtobufMessage.within(wire, ProtobufValue::micros);
+      case "message" -> ProtobufMessage.within(wire, message::read);
       default -> throw new IllegalStateException(type);
     };
   }
@@ -154,7 +161,8 @@ final class ProtobufValue {
   }
 
   /** Of a moment, what microseconds hold of it: what is finer is left out, as of a time before 1970 as well. */
-  private static Object micros(CodedInputStream in) throws IOException {
+  private static Object micros(Wire wire) throws IOException {
+    CodedInputStream in = wire.in;
     Long seconds = null;
     Long nanos = null;
     for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
