@@ -324,6 +324,36 @@ def test_records_of_a_schema_that_cannot_be_read_wait(faked: Stage) -> None:
     assert (answer.verdict, answer.differences) == (EQUAL, ())
 
 
+def test_schemas_that_nobody_can_read_leave_the_others_alone(faked: Stage) -> None:
+    framed.things(faked, proto(FIRST))
+    doubled = [f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }}" for n in range(30)]
+    schemas: list[dict[str, Any]] = [
+        proto(message("int32 count = 2") + "}"),
+        proto(message("int32 count = 2").replace('proto3";', 'proto3"; import "/etc/passwd";')),
+        proto(message("M0 count = 2", more="".join([*doubled, "message M30 { string a = 1; }"]))),
+        proto(message("M0 more = 9", more="".join([*doubled, "message M30 { string a = 1; }"]))),
+        proto(message("int32 count = 2", *(f"string f{n} = {n}" for n in range(10, 2000)))),
+        proto('syntax = "proto2"; message T { optional group Count = 1 { optional int32 a = 1; } }'),
+        {"schemaType": "JSON", "schema": {"type": "object", "properties": {"count": {"type": "integer"}}}},
+        {"schemaType": "XML", "schema": "<a/>"},
+        {"type": "record", "name": "a", "fields": [{"name": "count", "type": "int"}]},
+    ]
+    for number, said in enumerate(schemas, start=90):
+        faked.registry.add(faked.subject, number, said)  # type: ignore[union-attr]
+        faked.produce(b"\0" + number.to_bytes(4, "big") + b"\0" + AT + b"\x10\x05")
+
+    log = faked.run()
+
+    found = [row[3:] for row in faked.verdicts(log)]
+    waiting = ("invalid", ("unreadable_by_schema",))
+    assert found == [
+        waiting, waiting, ("invalid", ("unreadable_by_schema:count",)), ("valid", ()), ("valid", ()),
+        ("invalid", ("unreadable_by_schema:at",)), waiting, waiting, waiting,
+    ]  # fmt: skip
+    answer = answered(faked, log)
+    assert (answer.verdict, answer.differences) == (EQUAL, ())
+
+
 def changed(*fields: str, more: str = "") -> tuple[str, str] | None:
     """What is wrong with a second file of these fields, after the first one."""
     inside = "message In { string a = 1; string b = 2; }"

@@ -26,8 +26,8 @@ MOST_IMPORTS = 200
 _NOTICE = re.compile(r"[WI]\d{4} |WARNING:|.*\bwarning:")
 """How a line of protoc begins that is no error."""
 _MODULES = (
-    "any", "api", "duration", "empty", "field_mask", "source_context", "struct", "timestamp", "type",
-    "wrappers",
+    "any", "api", "descriptor", "duration", "empty", "field_mask", "source_context", "struct", "timestamp",
+    "type", "wrappers",
 )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def _add_known(pool: Any, name: str) -> None:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
     stem = name.removeprefix(KNOWN).removesuffix(".proto")
-    if stem not in (*_MODULES, "descriptor"):
+    if stem not in _MODULES:
         raise ValueError(f"it imports {name}, which is not known here")
     copied = FileDescriptorProto()
     import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR.CopyToProto(copied)

@@ -17,9 +17,7 @@ from typing import Any, Protocol
 
 from twinlake.topics.records import Draw, Sources, Wanted
 from twinlake.topics.topic import Topic
-from twinlake.topics.values import dumps, value_writer
-
-__all__ = ["Sequence", "Story", "dumps", "stories"]
+from twinlake.topics.values import value_writer
 
 DUPLICATE, LATE, TIE = 0.03, 0.02, 0.05
 """Shares of all records: sent before, later than the contract's `lateAfter`, at the same time as the last."""
