@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import ContractError
 from twinlake.ingest.unreadable import Unreadable, unreadable_schema
-from twinlake.topics.avro_type import PROTOBUF
+from twinlake.topics.avro_type import MOST_MEMBERS, PROTOBUF, members
 from twinlake.topics.change import first_unreadable
 from twinlake.topics.formats import TYPES
 from twinlake.topics.registered import inner, schema_type
-from twinlake.topics.schema import Field, readable_fields
+from twinlake.topics.schema import TOO_MANY, Field, readable_fields
 from twinlake.topics.spark_type import is_nested
 from twinlake.topics.topic import Topic
 
@@ -198,6 +198,8 @@ def learn(
         return unreadable(f"it is a schema of type {avro['type']}{said}")
     if avro.get("type") != "record":
         return unreadable(f"it is of type {avro.get('type')!r}, not a record")
+    if members(avro) > MOST_MEMBERS:
+        return unreadable(TOO_MANY)
     fields, more = readable_fields(avro, f"schema id {schema_id}")
     for name, error in {**others, **more}.items():
         if any(name in field.names for field in topic.newest.fields):

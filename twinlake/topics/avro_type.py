@@ -43,8 +43,8 @@ PROTOBUF = "protobuf"
 """Where a schema that was Protobuf's says how its bytes are read; nothing of columns."""
 DEEPEST = 50
 """So many levels a field may have inside of each other."""
-_LONGEST = 1_000_000
-"""So long all types of a schema may be in words: one that is used twice at each level has no end."""
+MOST_MEMBERS = 20_000
+"""So many types a schema may have in all: what is named once, and used twice at each level, has no end."""
 
 
 def is_meant(key: str) -> bool:
@@ -58,7 +58,6 @@ class Names:
     def __init__(self, namespace: str = "") -> None:
         self.namespace = namespace
         self._types: dict[str, str | None] = {}
-        self._length = 0
 
     def full(self, name: str, namespace: str) -> str:
         return name if "." in name or not namespace else f"{namespace}.{name}"
@@ -69,20 +68,28 @@ class Names:
     def end(self, name: str, type_: str) -> None:
         self._types[name] = type_
 
-    def used(self, type_: str, file: str, path: str) -> str:
-        """The type, which is there once more; ContractError where all of them are too many for a table."""
-        self._length += len(type_)
-        if self._length > _LONGEST:
-            why = "with all that is inside of it the schema has more fields than a table can have"
-            raise ContractError(file, path, why, "leave some out, or send them as text")
-        return type_
-
     def find(self, name: str, namespace: str) -> tuple[bool, str | None]:
         """(whether it is known, its Spark type, None as long as it is being read)."""
         for one in (self.full(name, namespace), name):
             if one in self._types:
                 return True, self._types[one]
         return False, None
+
+
+def members(avro: Any, known: dict[str, int] | None = None) -> int:
+    """How many types a schema has, with all that is inside of those that it names."""
+    known = {} if known is None else known
+    if isinstance(avro, list):
+        return sum(members(one, known) for one in avro)
+    if not isinstance(avro, dict):
+        return known.get(str(avro).rpartition(".")[2], 1)
+    inside = [one.get("type") for one in avro.get("fields", []) if isinstance(one, dict)]
+    inside += [avro[key] for key in ("items", "values") if key in avro]
+    found = 1 + sum(members(one, known) for one in inside)
+    if "name" in avro:
+        name = str(avro["name"]).rpartition(".")[2]
+        known[name] = max(found, known.get(name, 0))
+    return found if inside else members(avro.get("type"), known)
 
 
 def without_null(avro: Any) -> tuple[Any, bool]:
@@ -131,7 +138,7 @@ def _named(name: str, file: str, path: str, names: Names, namespace: str) -> str
     if type_ is None:
         why = f"{name!r} holds itself: no type of a column has an end to that"
         raise ContractError(file, path, why, "send it as text or bytes")
-    return names.used(type_, file, path)
+    return type_
 
 
 def _definition(avro: dict[str, Any], sort: str, file: str, path: str, names: Names, namespace: str) -> str:
@@ -153,7 +160,7 @@ def _definition(avro: dict[str, Any], sort: str, file: str, path: str, names: Na
             raise ContractError(file, f"{path}.size", "a fixed type has 1 byte or more")
         found = _simple(avro, "fixed", file, path)
     names.end(name, found)
-    return names.used(found, file, path)
+    return found
 
 
 def _record(avro: dict[str, Any], file: str, path: str, names: Names, namespace: str) -> str:

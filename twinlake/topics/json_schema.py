@@ -15,7 +15,7 @@ from typing import Any
 
 from twinlake.base.errors import ContractError, UsageError
 from twinlake.base.times import EPOCH, parse_moment
-from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST
+from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST, MOST_MEMBERS
 from twinlake.topics.formats import Inner
 
 Found = Mapping[str, Any]
@@ -32,7 +32,6 @@ _REFUSED = {
 """Keywords by which a place has no one type -> what to do instead."""
 _COMBINED = ("allOf", "oneOf", "anyOf")
 _NULLS = ({"type": "null"}, {"const": None})
-_MOST_MEMBERS = 20_000
 _NO_DEFAULT = (
     ValueError, TypeError, KeyError, AttributeError, OverflowError, InvalidOperation, UsageError,
 )  # fmt: skip
@@ -88,7 +87,7 @@ class _Reader:
         """(the type in Avro, whether null is one of its values)"""
         self._members += 1
         why = "with all that it refers to the schema has more members than a table can have"
-        self._refuse(self._members <= _MOST_MEMBERS, path, why, "leave some out, or send them as text")
+        self._refuse(self._members <= MOST_MEMBERS, path, why, "leave some out, or send them as text")
         why = f"it is more than {DEEPEST} levels deep"
         self._refuse(depth <= DEEPEST, path, why, "send it as text")
         known, nullable, within = self.resolved(found, path, within)

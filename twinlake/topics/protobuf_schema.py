@@ -13,7 +13,7 @@ from typing import Any
 
 from twinlake.base.errors import ContractError
 from twinlake.base.protoc import KNOWN, compiled
-from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST, PROTOBUF
+from twinlake.topics.avro_type import COLUMN_NAME, DEEPEST, MOST_MEMBERS, PROTOBUF
 from twinlake.topics.formats import Inner
 
 _DECIMAL: Mapping[str, Any] = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
@@ -68,6 +68,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._known: set[str] = set()
+        self._members = 0
 
     def record(self, message: Any, at: list[int]) -> Inner:
         """The record of a topic."""
@@ -138,6 +139,10 @@ class _Reader:
             raise self._refused(path, f"{message.full_name} has no fields", "send a bool instead")
         if len(within) == 1:
             said["messages"] = _numbers(message, {})
+            self._members += _members(message, {})
+            if self._members > MOST_MEMBERS:
+                why = "with all that is inside of it, the schema has more fields than a table can have"
+                raise self._refused(path, why, "leave some out, or send them as text or bytes")
         if message.full_name in self._known:
             return "message", _PREFIX + message.full_name, None
         inner = (*within, message.full_name)
@@ -204,6 +209,15 @@ def _numbers(message: Any, found: dict[str, dict[str, int]]) -> dict[str, dict[s
             if one.message_type is not None:
                 _numbers(one.message_type, found)
     return found
+
+
+def _members(message: Any, known: dict[str, int]) -> int:
+    """How many fields a message has, with all that is inside of it."""
+    if message.full_name not in known:
+        known[message.full_name] = 1
+        inside = [one.message_type for one in message.fields]
+        known[message.full_name] = 1 + sum(1 if one is None else _members(one, known) for one in inside)
+    return known[message.full_name]
 
 
 def _is_map(field: Any) -> bool:

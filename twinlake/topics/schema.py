@@ -16,7 +16,15 @@ from typing import Any
 
 from twinlake.base.errors import ContractError
 from twinlake.topics import registered
-from twinlake.topics.avro_type import COLUMN_NAME, Names, is_meant, spark_type, without_null
+from twinlake.topics.avro_type import (
+    COLUMN_NAME,
+    MOST_MEMBERS,
+    Names,
+    is_meant,
+    members,
+    spark_type,
+    without_null,
+)
 from twinlake.topics.avro_type import PROTOBUF as SENT
 from twinlake.topics.formats import AVRO, ENDINGS, JSON_SCHEMA, PROTOBUF, TYPES
 from twinlake.topics.protobuf_schema import message_of
@@ -27,6 +35,7 @@ FILE_NAME = re.compile(
 )
 FORM = " or ".join(f"<topic>.v<N>.{ending}" for ending in ENDINGS.values())
 """What a schema file is called."""
+TOO_MANY = "with all that is inside of it, the schema has more fields than a table can have"
 _KEYS = {"type", "name", "namespace", "doc", "fields"}
 _FIELD_KEYS = {"name", "type", "doc", "default", "aliases"}
 
@@ -175,6 +184,8 @@ def parse_schema(
     if not isinstance(avro, dict) or avro.get("type") != "record":
         raise ContractError(file, "type", "a topic's schema must be a record")
     _refuse_unknown(avro, _KEYS, file, "")
+    if members(avro) > MOST_MEMBERS:
+        raise ContractError(file, "", TOO_MANY, "leave some out, or send them as text")
     for key in ("name", "fields"):
         if not avro.get(key):
             raise ContractError(file, key, "it is missing or empty")
@@ -197,7 +208,9 @@ def parse_schema(
 
 def readable_fields(avro: Any, file: str) -> tuple[tuple[Field, ...], dict[str, ContractError]]:
     """Of a producer's record: its fields of types that a topic may have, and by name why others are none."""
-    names, found, others = Names(str(avro.get("namespace", ""))), [], {}
+    names, found, others = Names(str(avro.get("namespace", ""))), [], dict[str, ContractError]()
+    if members(avro) > MOST_MEMBERS:
+        return (), {str(one.get("name")): ContractError(file, "", TOO_MANY) for one in avro["fields"]}
     for index, field in enumerate(avro.get("fields", [])):
         try:
             found.append(parse_field(field, file, f"fields[{index}]", names))

@@ -26,6 +26,7 @@ _UNSIGNED = (4, 6)
 _STRING, _GROUP, _MESSAGE, _BYTES, _ENUM = 9, 10, 11, 12, 14
 _MOST_FIELDS = 4_000_000
 """Of all messages of a record: an empty one takes two bytes."""
+_DEEPEST, _MOST_MEMBERS = 50, 20_000
 _TIMESTAMP, _WRAPPERS, _OPEN = (f"google/protobuf/{one}.proto" for one in ("timestamp", "wrappers", "struct"))
 
 
@@ -40,6 +41,7 @@ class ProtobufSchema:
 
         self._texts: set[tuple[str, str]] = set()
         self._maps: set[str] = set()
+        self._met = 0
         pool = descriptor_pool.DescriptorPool()
         for compiled in registered["files"].values():
             pool.Add(self._loosened(base64.b64decode(compiled)))
@@ -126,6 +128,10 @@ class ProtobufSchema:
         if _is_wrapper(message):
             return self._single(message.fields_by_name["value"], within)
         if message.full_name in within or message.file.name == _OPEN:
+            return None
+        if len(within) == 1:
+            self._met += _size(message, {})
+        if self._met > _MOST_MEMBERS or len(within) > _DEEPEST:
             return None
         inner: list[tuple[str, Type]] = []
         for one in message.fields:
@@ -243,6 +249,14 @@ def _inside(message: Any, found: dict[str, Any]) -> dict[str, Any]:
             if one.message_type is not None:
                 _inside(one.message_type, found)
     return found
+
+
+def _size(message: Any, known: dict[str, int]) -> int:
+    if message.full_name not in known:
+        known[message.full_name] = 1
+        inside = [one.message_type for one in message.fields]
+        known[message.full_name] = 1 + sum(1 if one is None else _size(one, known) for one in inside)
+    return known[message.full_name]
 
 
 def _is_wrapper(message: Any) -> bool:
