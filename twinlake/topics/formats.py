@@ -27,3 +27,5 @@ class Inner:
     avro: dict[str, Any]
     others: Mapping[str, ContractError] = field(default_factory=dict)
     """By name why a field is of no type that a topic may have."""
+    own: tuple[ContractError, ...] = ()
+    """What is wrong with the schema for who reads by it, and nothing to who reads what it has written."""

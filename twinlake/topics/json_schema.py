@@ -48,13 +48,16 @@ def inner(document: Any, file: str) -> Inner:
         raise ContractError(file, "properties", why, 'say "type": "object" and name the properties')
     fields, others, required = [], dict[str, ContractError](), whole.get("required", [])
     if not isinstance(required, list):
-        raise ContractError(file, "required", "it is no list of names", "name the properties that are there")
+        steps = "name the properties that are there"
+        root.own.append(ContractError(file, "required", "it is no list of names", steps))
+        required = []
     for name, found in properties.items():
         try:
             fields.append(root.field(name, found, f"properties.{name}", name in required))
         except ContractError as error:
             others[name] = error
-    return Inner(avro={"type": "record", "name": "value", "fields": fields}, others=others)
+    avro = {"type": "record", "name": "value", "fields": fields}
+    return Inner(avro=avro, others=others, own=tuple(root.own))
 
 
 class _Reader:
@@ -63,6 +66,7 @@ class _Reader:
     def __init__(self, document: Any, file: str) -> None:
         self._document, self._file = document, file
         self._members = 0
+        self.own: list[ContractError] = []
         self._refuse(isinstance(document, dict), "", "it is no JSON Schema: it must be an object")
 
     def field(self, name: str, found: Any, path: str, required: bool) -> dict[str, Any]:
@@ -194,9 +198,10 @@ class _Reader:
         """As Avro has it written: a day as a number, a decimal as its bytes."""
         try:
             return _written(value, avro)
-        except _NO_DEFAULT as error:
-            why = f"{value!r} is not a value of its type"
-            raise ContractError(self._file, path, why, "correct it, or leave it out") from error
+        except _NO_DEFAULT:
+            why = f"{str(value)[:100]!r} is not a value of its type"
+            self.own.append(ContractError(self._file, path, why, "correct it, or leave it out"))
+            return None
 
     def _refuse_name(self, name: str, path: str) -> None:
         why = f"{name!r} is not a field name"

@@ -149,7 +149,7 @@ def registered_schema(said: Mapping[str, Any], *, topic: str, number: int, file:
     if registered.schema_type(said) == registered.AVRO:
         return parse_schema(said, topic=topic, number=number, file=file)
     found = registered.inner(said, file)
-    for error in found.others.values():
+    for error in (*found.others.values(), *found.own):
         raise error
     return parse_schema(found.avro, topic=topic, number=number, file=file, source=said)
 
