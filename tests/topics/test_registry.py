@@ -70,6 +70,12 @@ def test_a_schema_that_cannot_be_read_here_leaves_the_others_alone(
     }  # fmt: skip
 
 
+def test_the_short_form_of_a_type_is_a_schema(server: FakeRegistry, registry: Registry) -> None:
+    server.subjects[SUBJECT] = [(5, "string"), (6, ["int", "string"])]  # type: ignore[list-item]
+
+    assert registry.schemas(SUBJECT) == {5: {"type": "string"}, 6: {"type": ["int", "string"]}}
+
+
 def test_more_imports_than_a_schema_may_have_are_not_fetched_for_ever(
     server: FakeRegistry, registry: Registry
 ) -> None:
