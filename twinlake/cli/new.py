@@ -23,6 +23,7 @@ from twinlake.config.settings import Settings, refuse_home
 from twinlake.definitions.loader import load
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
+from twinlake.topics.formats import ENDINGS
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def topic_command(
     """Write the contract of a topic: of a sample of its JSON, of its schema, or one to begin with.
 
     Every record of the sample is valid by it; numbers, times and what is nested have their types, and a field
-    that a record lacks is optional. A topic in Avro gets its schema from the registry.
+    that a record lacks is optional. A topic whose records name a schema gets that from the registry.
     """
     from twinlake.scaffold import new_topic
     from twinlake.topics.schema import load_schema
@@ -117,7 +118,7 @@ def topic_command(
             "--sample and --from-kafka are given", "the contract is made of one of them", "choose"
         )
     contract = project.contracts / f"{name}.yaml"
-    schemas = sorted(project.schemas.glob(f"{name}.v*.avsc"))
+    schemas = sorted(one for end in ENDINGS.values() for one in project.schemas.glob(f"{name}.v*.{end}"))
     refuse_existing(contract, *(schemas if sample or from_kafka else ()))
     if name in topic_names(*settings.sources[1:]):
         raise UsageError(f"there is a topic {name} already", "an example has it", "choose another name")
@@ -134,7 +135,7 @@ def topic_command(
         made = new_topic.of_schema(max(map(load_schema, schemas), key=lambda one: one.number), chosen)
     else:
         made = new_topic.of_nothing(name, chosen)
-    schema = {project.schemas / f"{name}.v1.avsc": made.schema} if made.schema else {}
+    schema = {project.schemas / f"{name}.v1.{made.ending}": made.schema} if made.schema else {}
     write_new({**schema, contract: made.contract})
     topic = load_topic(name, project)
     for file in schema:
