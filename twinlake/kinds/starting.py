@@ -32,6 +32,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.selecting import matched, selected
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.spark_type import Struct, parse
@@ -184,6 +185,22 @@ def _sessions(making: Making) -> tuple[Kind, ...]:
     )  # fmt: skip
 
 
+def _trailing(making: Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    keys, columns = _keyed(rows)
+    number = guess.amount(rows)
+    made = _measures(rows, columns, {})
+    (count,) = made
+    total = {free_name(f"total_{number}", columns, "total"): Sum(number)} if number else {}
+    later = {free_name(f"{count}_in_1_hour", columns, count): Count()}
+    return (
+        Trailing(
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, on=rows.time,
+            last={"5 minutes": {**made, **total}, "1 hour": later},
+        ),
+    )  # fmt: skip
+
+
 def _interval_join(making: Making) -> tuple[Kind, ...]:
     left, right, beside, on = sides(making, NEAR)
     store = right.kept
@@ -290,6 +307,7 @@ _MAKERS: Mapping[str, Callable[[Making], tuple[Kind, ...]]] = {
     Latest.kind: _latest,
     TopRows.kind: _top_rows,
     History.kind: _history,
+    Trailing.kind: _trailing,
     Sessions.kind: _sessions,
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,
