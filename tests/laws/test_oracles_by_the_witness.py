@@ -177,7 +177,8 @@ def histories(seed: int) -> dict[str, list[History]]:
         for number, one in enumerate(plain)
     ]  # fmt: skip
     return {
-        **dict.fromkeys(CASES, plain), **dict.fromkeys(("before", "with itself"), apart), "sessions": close, "hopping": close, "entries": odd,
+        **dict.fromkeys(CASES, plain), "before": apart, "with itself": apart, "sessions": close,
+        "hopping": close, "entries": odd,
         "sliding entries": odd, "simple": simple_measures.odd_histories(250),
     }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +14,11 @@ from tests.laws.histories import LEVELS, History, generated, packed
 from tests.laws.simple_measures import odd_histories
 from tests.laws.tables import stored, view_text
 from tests.laws.trailing import BEFORE, ODD, SHORT, SPREADS, WITH_ITSELF
+from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.trailing import Trailing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from twinlake.kinds.trailing import Trailing
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,72 @@ def test_spreads_picks_and_odd_doubles_are_those_of_the_window(spark: SparkSessi
         if name in SPREADS and not simple_measures.is_right(row[name], value)
     ]
     assert wrong == []
+
+
+def in_view(was: str, now: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A view with something else in the text of a length."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real: Any = Trailing._over
+
+        def over(*asked: Any) -> str:
+            text: str = real(*asked)
+            assert re.search(was, text), text
+            return re.sub(was, now, text)
+
+        patch.setattr(Trailing, "_over", over)
+
+    return plant
+
+
+def forgets_the_cells_before(patch: pytest.MonkeyPatch) -> None:
+    real: Any = Trailing.partial
+    patch.setattr(Trailing, "partial", lambda table, rows: real(table, rows).where("_home"))
+
+
+def forgets_what_nothing_is(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Count, "nothing", None)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        in_view("`_point` DESC, `_asks`", "`_point` DESC, `_asks` DESC"),
+        in_view("BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING", "BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+        in_view("ORDER BY `_point`, `_epoch`, `_partition`, `_offset`", "ORDER BY `_point`, hash(`words`)"),
+        in_view(r"IF\(`_call_\d+` > 0, (.*), NULL\) AS", r"\1 AS"),
+        in_view(r"`history`, `key`, `_cell`, `_block`", "`history`, `_cell`, `_block`"),
+        in_view(r"true AS `_asks`, unix_micros\(`at`\) -", "true AS `_asks`, unix_micros(`at`) + 1 -"),
+        forgets_the_cells_before,
+        forgets_what_nothing_is,
+    ],
+    ids=("without the first", "with itself", "ties by value", "states of nothing", "of all keys",
+         "begins later", "of its cell alone", "counts of nothing"),
+)  # fmt: skip
+def test_a_mistake_is_caught(
+    spark: SparkSession, many: list[History], rows: DataFrame, monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[[pytest.MonkeyPatch], None],
+) -> None:  # fmt: skip
+    plant(monkeypatch)
+
+    assert wrong(spark, BEFORE, rows, many)
+
+
+def test_the_histories_have_ties_late_rows_rows_without_key_or_time_and_empty_windows(
+    many: list[History],
+) -> None:
+    seen = set[str]()
+    for history in many:
+        times = [one.at for one in history.records if one.at]
+        seen |= {"late"} if times != sorted(times) else set()
+        seen |= {"timeless"} if len(times) < len(history.records) else set()
+        for of, within in trailing.windows(history.records, SHORT, with_itself=False).items():
+            seen |= {"keyless"} if of.key is None and within else set()
+            seen |= {"tie"} if any(one.at == of.at for one in within) else set()
+            seen |= {"first"} if any(one.at == of.at - SHORT for one in within if of.at) else set()
+            seen |= set() if within else {"empty"}
+
+    assert seen == {"late", "timeless", "keyless", "tie", "first", "empty"}
 
 
 def test_kept_plans_make_the_states_that_fresh_ones_make(spark: SparkSession, many: list[History]) -> None:

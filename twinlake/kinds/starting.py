@@ -19,7 +19,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.guess import Rows
+from twinlake.kinds.guess import Rows, free_name
 from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of

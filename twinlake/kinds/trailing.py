@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from twinlake.base.errors import DefinitionError
 
 _ASKS, _POINT, _BLOCK = "_asks", "_point", "_block"
-"""A row stands at its own time, and asks at the begin of its window for what there is up to the block's end."""
+"""A row stands at its own time, and asks where its window begins for what there is up to the block's end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +55,8 @@ class Trailing(Definition):
     on: str
     """A timestamp column, of `columns`; a row in which it is NULL is not shown, and in no window."""
     last: dict[str, dict[str, Measure]]
-    """A duration such as "5 minutes" -> name of a column -> what it shows of the rows of the key up to so long
-    before each row, inclusive. Those of its own time count in the order of their record ids. Measures that look
+    """A duration such as "5 minutes" -> name of a column -> what it shows of the rows of the key that are at
+    most so long before each row, those of its own time by the order of their record ids. Measures that look
     at all their rows at once (`Quantile`, `Histogram`, `TopK`, `CollectSet`, an exact `CountDistinct`) are
     refused."""
     with_itself: bool = False
@@ -78,7 +78,9 @@ class Trailing(Definition):
                 raise self.error_at_text(text, f"last {text!r} is given twice")
             measured.refuse_shape(self, self.last[text], self.keys, self.columns)
             running.refuse(self, self.last[text])
-        self.refuse_shown("output column", (*self.columns, *self._measured, FINAL))
+        self.refuse_unknown("time column", (self.on,), self.columns)
+        measures = (name for text in self.last for name in self.last[text])
+        self.refuse_shown("output column", (*self.columns, *measures, FINAL))
         refuse_store(self, self._store, self.columns)
 
     @classmethod
@@ -166,7 +168,8 @@ class Trailing(Definition):
         # both rows of a record have its keys, the one that asks has nothing else
         shown = {name: f"max({quote.name(name)})" for name in self._carried} | values
         columns = ",\n  ".join(f"{sql} AS {quote.name(name)}" for name, sql in shown.items())
-        rows = f"SELECT {quote.names(grouped)},\n  {columns}\nFROM (\n{ends}\n)\nGROUP BY {quote.names(grouped)}"
+        keys = quote.names(grouped)
+        rows = f"SELECT {keys},\n  {columns}\nFROM (\n{ends}\n)\nGROUP BY {keys}"
         beside = tuple(name for name in values if name not in self._measured)
         final = self.follows_watermark(view_clock)[FINAL]
         return f"SELECT {quote.names((*self.timeless, *beside))},\n  {final} AS `{FINAL}`\nFROM (\n{rows}\n)"
@@ -248,7 +251,7 @@ class Trailing(Definition):
 
     @property
     def _states(self) -> dict[str, str]:
-        """By measure the one under whose name its state is kept: that of a row is the same for every length."""
+        """By measure the name under which its state is kept: that of a row is the same for every length."""
         first: dict[Measure, str] = {}
         return {name: first.setdefault(measure, name) for name, measure in self._measured.items()}
 

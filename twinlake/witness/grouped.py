@@ -64,7 +64,7 @@ class Measures:
         parts: dict[str, str] = {}
         for name, one in self._measured.items():
             if one.shifted:
-                why = "it is of doubles, and taken from the smallest of its rows on, which are others each time"
+                why = "it is of doubles, taken from the smallest of its rows on, and each row has others"
                 raise Refused(f"measure {name} in a trailing window", why)
             parts |= {column: f"{sql} OVER ({frame})" for column, sql in one.parts.items()}
         columns = [f"* EXCLUDE ({', '.join(parts)})"]

@@ -83,7 +83,7 @@ class _Spread(Measure):
         return _parts_of_exact(name, "0", "0", 0) if is_exact else _parts_of_doubles(name, "0D")
 
     def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
-        """The moments of doubles from the values, which are the means of rows: merging moments takes a list."""
+        """Moments of doubles from their values, the means of single rows: to merge moments takes a list."""
         doubles = _parts_of_doubles(name, state_column(name, "mean"))
         moments = (replace(part, merge=part.from_rows) for part in doubles if part.scale is not None)
         n, flags = _sum(name, "n"), f"bit_or({state_column(name, 'flags')})"
@@ -94,7 +94,8 @@ class _Spread(Measure):
             "n": n, "flags": f"CASE WHEN {past} THEN {_TOO_LARGE} ELSE {flags} END",
             "sum": sum_, "squares": squares, "digits": decimals,
         }  # fmt: skip
-        return (*moments, *(Part(name=f"{name}__{of}", from_rows="", merge=sql) for of, sql in merges.items()))
+        others = (Part(name=f"{name}__{of}", from_rows="", merge=sql) for of, sql in merges.items())
+        return (*moments, *others)
 
 
 def _parts_of_doubles(name: str, value: str) -> tuple[Part, ...]:
