@@ -1,4 +1,4 @@
-"""What a Trailing promises beside its rows, which the laws ask about: what a filter reads, a hot key costs."""
+"""What a Trailing promises beside its rows, which laws ask about: what filters read, a hot key costs."""
 
 from __future__ import annotations
 
