@@ -458,7 +458,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "trailing": {
         "view_keys": COORDINATE,
-        "by": ("k",),
+        "by": ("k", "_cell"),
         "output": ("k", "x", "at", "n", "sum", "later", *COORDINATE, "_timestamp", "_cell", "final"),
         "timeless": ("k", "x", "at", "n", "sum", "later", *COORDINATE, "_timestamp", "_cell"),
         "implied": (*COORDINATE, "_timestamp", "_cell"),

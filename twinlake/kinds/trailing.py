@@ -98,7 +98,8 @@ class Trailing(Definition):
 
     @property
     def by(self) -> tuple[str, ...]:
-        return self.keys
+        """A record changes rows of the cells that it lies in, and of no other."""
+        return (*self.keys, CELL)
 
     @property
     def state_keys(self) -> tuple[str, ...]:
