@@ -13,7 +13,7 @@ from tests.laws.cuts import same, shown, wrong_kept_plans
 from tests.laws.histories import LEVELS, History, generated, packed
 from tests.laws.simple_measures import odd_histories
 from tests.laws.tables import stored, view_text
-from tests.laws.trailing import BEFORE, ODD, SHORT, SPREADS, WITH_ITSELF
+from tests.laws.trailing import BEFORE, FEW, ODD, SHORT, SPREADS, WITH_ITSELF
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.trailing import Trailing
 
@@ -123,7 +123,13 @@ def test_a_mistake_is_caught(
 ) -> None:  # fmt: skip
     plant(monkeypatch)
 
-    assert wrong(spark, BEFORE, rows, many)
+    assert wrong(spark, FEW, rows, many)
+
+
+def test_no_mistake_is_found_where_none_is(
+    spark: SparkSession, many: list[History], rows: DataFrame
+) -> None:
+    assert wrong(spark, FEW, rows, many) == []
 
 
 def test_the_histories_have_ties_late_rows_rows_without_key_or_time_and_empty_windows(

@@ -11,7 +11,9 @@ from tests.laws import oracle, simple_measures
 from tests.laws.cuts import Shown
 from tests.laws.histories import LEVELS, Record
 from tests.laws.tables import MEASURES
+from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.trailing import Trailing
 
 SHORT, LONG = timedelta(seconds=74), timedelta(minutes=10)
@@ -29,6 +31,15 @@ BEFORE = Trailing(
     last={"74 seconds": _named("short", MEASURES), "10 minutes": _named("long", MEASURES)},
 )  # fmt: skip
 """Of lengths below and above that of a cell, with records that touch the begin of a window."""
+FEW = replace(
+    BEFORE, name="few",
+    last={
+        "74 seconds": {
+            "short_n": Count(), "short_wide": Sum("wide"), "short_distinct": CountDistinct("words"),
+        },
+    },
+)  # fmt: skip
+"""The same with what mistakes show in."""
 WITH_ITSELF = replace(BEFORE, name="with_itself", with_itself=True, cell="1 day")
 SPREADS: dict[str, Measure] = {
     name: measure
