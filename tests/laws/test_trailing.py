@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.laws.simple_measures import odd_histories
 from tests.laws.tables import stored, view_text
 from tests.laws.trailing import BEFORE, FEW, ODD, SHORT, SPREADS, WITH_ITSELF
 from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.trailing import Trailing
 
 if TYPE_CHECKING:
@@ -147,6 +149,29 @@ def test_the_histories_have_ties_late_rows_rows_without_key_or_time_and_empty_wi
             seen |= set() if within else {"empty"}
 
     assert seen == {"late", "timeless", "keyless", "tie", "first", "empty"}
+
+
+def test_a_sum_of_doubles_is_compared_by_the_sizes_of_what_is_in_its_window(
+    spark: SparkSession, many: list[History], rows: DataFrame
+) -> None:
+    table = replace(BEFORE, last={"74 seconds": {"short_ratio": Sum("ratio")}})
+    stored(table, rows).createOrReplaceTempView("cuts")
+    text = view_text(table, "cuts", scaled=("ratio", "short_ratio"))
+    found = shown(
+        spark.sql(text).select("history", *table.view_keys, "short_ratio", "short_ratio__scale").collect(),
+        table.view_keys,
+    )
+
+    expected = trailing.expected(BEFORE)
+    wrong = [
+        (index, side, key)
+        for index, history in enumerate(many)
+        for side in ("cut", "whole")
+        for key, row in expected(history.records).items()
+        if row["short_ratio"] is not None
+        and found[index, side][key]["short_ratio__scale"] != pytest.approx(row["short_ratio_size"])
+    ]
+    assert wrong == []
 
 
 def test_kept_plans_make_the_states_that_fresh_ones_make(spark: SparkSession, many: list[History]) -> None:

@@ -187,16 +187,17 @@ def _sessions(making: Making) -> tuple[Kind, ...]:
 
 def _trailing(making: Making) -> tuple[Kind, ...]:
     rows = making.rows(making.sources[0])
-    keys, columns = _keyed(rows)
+    key, columns = guess.entity(rows) or guess.group(rows), dict(rows.columns)
+    if key is None:
+        key, columns = "everything", {"everything": "'all'", **columns}
     number = guess.amount(rows)
-    made = _measures(rows, columns, {})
-    (count,) = made
+    (count,) = lately = _measures(rows, columns, {})
     total = {free_name(f"total_{number}", columns, "total"): Sum(number)} if number else {}
-    later = {free_name(f"{count}_in_1_hour", columns, count): Count()}
+    in_1_hour = {free_name(f"{count}_in_1_hour", columns, count): Count()}
     return (
         Trailing(
-            name=making.name, inputs=(rows.topic,), columns=columns, keys=keys, on=rows.time,
-            last={"5 minutes": {**made, **total}, "1 hour": later},
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=(key,), on=rows.time,
+            last={"5 minutes": {**lately, **total}, "1 hour": in_1_hour},
         ),
     )  # fmt: skip
 
