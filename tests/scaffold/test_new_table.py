@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LISTED = (
-    "aggregate", "events", "latest", "top_rows", "history", "sessions", "interval_join", "as_of_join",
-    "rolling", "union", "derived",
+    "aggregate", "events", "latest", "top_rows", "history", "trailing", "sessions", "interval_join",
+    "as_of_join", "rolling", "union", "derived",
 )  # fmt: skip
 JOINS = ("interval_join", "as_of_join")
 OF_ONE = tuple(kind for kind in LISTED if kind != "union")

@@ -157,7 +157,7 @@ def table_command(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="Aggregate|Events|Latest|TopRows|History|Sessions|IntervalJoin|AsOfJoin|Rolling|Union|Derived",
+            metavar="Aggregate|Events|Latest|TopRows|History|Trailing|Sessions|IntervalJoin|AsOfJoin|Rolling|Union|Derived",
             help="what the table does with its input",
         ),
     ] = "Aggregate",
