@@ -65,13 +65,14 @@ def write(file: Path, text: str) -> None:
 
 def made(project: Project, name: str, kind: str, *sources: str) -> Made:
     topics = {topic: load_topic(topic, project) for topic in topic_names(project)}
-    return of_sources(name, kind, sources, topics, load(project).tables, f"jobs/tables/{name}.py")
+    return of_sources(name, kind, sources, topics, load(project).tables, "jobs/tables")
 
 
 def add(project: Project, name: str, kind: str, *sources: str) -> None:
     """What the command writes."""
     found = made(project, name, kind, *sources)
-    write(project.tables / f"{name}.py", found.module)
+    for file, text in found.files.items():
+        write(project.tables / file, text)
     write(project.contracts / f"{name}.yaml", found.contract)
 
 

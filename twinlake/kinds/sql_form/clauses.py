@@ -50,7 +50,8 @@ REFUSED: Mapping[str, tuple[str, str]] = {
 _KEPT = ("LATERAL", "WHERE", "GROUP BY", "QUALIFY")
 _OPEN_WORDS = (
     "AND", "OR", "NOT", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "IS", "THEN", "ELSE", "WHEN",
-    "CASE", "DIV", "ESCAPE", "INTERVAL", "ANY", "SOME", "ALL", "BY", "WHERE", "QUALIFY", "GROUP BY",
+    "CASE", "DIV", "ESCAPE", "INTERVAL", "ANY", "SOME", "ALL", "WHERE", "QUALIFY", "GROUP BY",
+    "SELECT", "DISTINCT", "FROM", "AS",
 )  # fmt: skip
 """Words that a value follows."""
 
@@ -152,11 +153,10 @@ def _items(source: SqlText, tokens: Sequence[Token], ends: int) -> Iterator[Item
 
 
 def _is_from(tokens: Sequence[Token], index: int) -> bool:
-    """Whether FROM is the clause, and not that of `a IS DISTINCT FROM b`."""
-    if not is_word(tokens[index], "FROM"):
+    """Whether FROM is the clause, and not that of `a IS DISTINCT FROM b`, or a column."""
+    if not is_word(tokens[index], "FROM") or not index:
         return False
-    before = tokens[max(index - 2, 0) : index]
-    return not (len(before) == 2 and is_word(before[0], "IS", "NOT") and is_word(before[1], "DISTINCT"))
+    return _ends_value(tokens, index - 1) or is_sign(tokens[index - 1], "*")
 
 
 def _rows(source: SqlText, tokens: Sequence[Token], at: int) -> tuple[Token | Select, int]:
@@ -189,10 +189,13 @@ def _after_name(source: SqlText, tokens: Sequence[Token], at: int) -> int:
 
 def _begins(tokens: Sequence[Token], index: int) -> bool:
     """Whether a clause begins with this token."""
-    return is_word(tokens[index], *_KEPT, *REFUSED) and _ends_value(tokens[index - 1])
+    return index > 0 and is_word(tokens[index], *_KEPT, *REFUSED) and _ends_value(tokens, index - 1)
 
 
-def _ends_value(token: Token) -> bool:
+def _ends_value(tokens: Sequence[Token], index: int) -> bool:
+    token = tokens[index]
+    if index and is_word(tokens[index - 1], "AS"):  # a name, whatever word it is
+        return True
     if token.token_type in (*STRINGS, TokenType.IDENTIFIER) or is_sign(token, ")", "]", "}"):
         return True
     return (token.text[:1].isalnum() or token.text[:1] == "_") and not is_word(token, *_OPEN_WORDS)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-_KEY = re.compile(r"--[ \t]?([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)[ \t]*:(?:[ \t]+(.*))?")
+_KEY = re.compile(r"--[ \t]?([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)[ \t]*:(?:[ \t]+(.*)|\s*)")
 _MORE = "--   "
 
 
@@ -38,23 +38,19 @@ def read(text: str) -> Header:
     at, goes_on = 0, False
     for line in text.split("\n"):
         bare = line.rstrip()
-        if found := _KEY.fullmatch(bare):
-            key_at, value_at = at + found.start(1), at + max(found.start(2), found.end(1))
-            said.append(Said(key=found[1], value=found[2] or "", key_at=key_at, value_at=value_at))
-            goes_on = True
+        if found := _KEY.fullmatch(line):
+            places = (at + found.start(1), at + max(found.start(2), found.end(1)))
+            said.append(Said(key=found[1], value=found[2] or "", key_at=places[0], value_at=places[1]))
         elif goes_on and line.startswith(_MORE):
-            last = said.pop()
-            value = f"{last.value}\n{bare.removeprefix(_MORE)}"
-            said.append(Said(key=last.key, value=value, key_at=last.key_at, value_at=last.value_at))
+            said[-1] = replace(said[-1], value=f"{said[-1].value}\n{line.removeprefix(_MORE)}")
         elif bare.startswith("--"):
             prose.append(bare.removeprefix("--").removeprefix(" "))
-            goes_on = False
         elif bare:
             break
-        else:
-            goes_on = False
+        goes_on = bool(found) or (goes_on and line.startswith(_MORE))
         at += len(line) + 1
-    return Header(about="\n".join(prose).strip(), said=tuple(said))
+    values = (replace(one, value=one.value.rstrip()) for one in said)
+    return Header(about="\n".join(prose).strip(), said=tuple(values))
 
 
 def text(about: str, said: Mapping[str, str]) -> str:
@@ -64,12 +60,11 @@ def text(about: str, said: Mapping[str, str]) -> str:
 
 def _prose(line: str) -> str:
     """With one more space what reads like a key is none."""
-    written = f"-- {line}".rstrip()
-    return f"--  {line}" if _KEY.fullmatch(written) else written
+    return f"--  {line}" if _KEY.fullmatch(f"-- {line}") else f"-- {line}".rstrip()
 
 
 def _lines(said: Mapping[str, str]) -> Iterable[str]:
     for key, value in said.items():
         first, *more = value.split("\n")
-        yield f"-- {key}: {first}".rstrip()
+        yield f"-- {key}: {first}" if first else f"-- {key}:"
         yield from (f"{_MORE}{line}" for line in more)

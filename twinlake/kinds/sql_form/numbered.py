@@ -30,9 +30,7 @@ def numbered(
     keys = tuple(_column(one, outer.items, columns) for one in by)
     if names[: len(keys)] != list(keys):
         why = f"the table shows {', '.join(keys)} first, and this SELECT does not"
-        raise outer.items[0].expression.wrong(
-            why, "select first what follows PARTITION BY, in its order"
-        )
+        raise outer.items[0].expression.wrong(why, "select first what follows PARTITION BY, in its order")
     said: dict[str, Any] = {
         "keys": keys,
         "order": tuple(_column(_ordered(one), outer.items, columns) for one in order),

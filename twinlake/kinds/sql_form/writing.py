@@ -37,8 +37,11 @@ _INDENT = "  "
 _EXPRESSIONS = ("where", "delete_when", "truncate_when")
 
 
-def statement(table: Kind, about: str = "") -> str:
-    """The text of a file that defines it; UsageError where SQL has no form for it, or for a part of it."""
+def statement(table: Kind, about: str = "", in_order: bool = True) -> str:
+    """The text of a file that defines it; UsageError where SQL has no form for it, or for a part of it.
+
+    Of a table that is not there yet the columns need not be `in_order`, which may be shorter.
+    """
     kind = type(table)
     if kind not in SAID_BY_SQL:
         raise UsageError(
@@ -57,7 +60,7 @@ def statement(table: Kind, about: str = "") -> str:
             except UsageError as error:
                 why = error.why_text if isinstance(error, DefinitionError) else error.what
                 continue
-            if as_json(found) == as_json(wanted):
+            if as_json(found, in_order) == as_json(wanted, in_order):
                 return written
     raise UsageError(f"table {table.name} cannot be written in SQL", why, "keep it in Python, or simplify it")
 
@@ -75,9 +78,10 @@ def plain(table: Kind) -> Kind:
     return cast("Kind", replace(one, **changed))
 
 
-def as_json(table: Kind) -> str:
+def as_json(table: Kind, in_order: bool = True) -> str:
     """Two definitions are the same where this is: the order of columns counts, and 1 is not 1.0."""
-    return json.dumps(table.to_json())
+    data = table.to_json()
+    return json.dumps(data if in_order else {**data, "columns": sorted(data["columns"])})
 
 
 def _bare(sql: str) -> str:
