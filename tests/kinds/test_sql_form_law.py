@@ -36,11 +36,13 @@ from twinlake.kinds.windows import Hopping, Tumbling
 
 GALLERY: tuple[Kind, ...] = (*TABLES, *(one for found in EXAMPLES.values() for one in found))
 EXPRESSIONS = (
-    "a", "`a`", "`a b`", "`a``b`", "a.b[0].`c`", "_key", "5L", "1.5BD", "- 1", "x'3D'", "NULL", "end", "order",
-    "limit", "qualify + 1", "a > limit AND limit > group", "a IS DISTINCT FROM b", "a IS NOT DISTINCT FROM b",
+    "a", "`a`", "`a b`", "`a``b`", "a.b[0].`c`", "_key", "5L", "1.5BD", "- 1", "x'3D'", "NULL", "end",
+    "order", "limit",
+    "qualify + 1", "a > limit AND limit > group", "a IS DISTINCT FROM b", "a IS NOT DISTINCT FROM b",
     "extract(YEAR FROM at)", "trim(BOTH 'x' FROM a)", "CAST(a AS INT)", "if(a, 'FROM t', 'GROUP BY x')",
     "'it''s'", r"'it\'s'", "'-- no comment'", "'/* neither */'", '"in \'double\' quotes -- "', r"r'\p{L}+'",
-    "'two\nlines'", "'two\r\n  lines'", "'ü \u2028 \U0001f600'", "CASE WHEN a THEN 1 -- why, (not) 'that\n  ELSE 2 END",
+    "'two\nlines'", "'two\r\n  lines'", "'ü \u2028 \U0001f600'",
+    "CASE WHEN a THEN 1 -- why, (not) 'that\n  ELSE 2 END",
     "1 /* ) , */ + 2", "transform(xs, x -> x + 1)", "named_struct('a', 1).a", "date '2020-01-01'",
     "at + interval 1 day", "a BETWEEN 1 AND 2", "a IN (1, 2)", "a['k,']", "a ? b", "${x}", "a:b", "'${x}'",
 )  # fmt: skip
@@ -81,31 +83,36 @@ def of_sql(draw: st.DrawFn) -> Any:
     kind = draw(st.sampled_from([one for one in SAID_BY_SQL if one is not Derived]))
     if kind is Events:
         keys = tuple(names[: draw(st.integers(1, 2))])
-        store = Store(keys=keys, on=names[2], cell="1 hour", ahead=draw(st.sampled_from(["0 seconds", "1 minute"])))
+        ahead = draw(st.sampled_from(["0 seconds", "1 minute"]))
+        store = Store(keys=keys, on=names[2], cell="1 hour", ahead=ahead)
         return Events(**common, store=draw(st.none() | st.just(store)))
     if kind is TopRows:
         return TopRows(**common, keys=(names[1],), order=tuple(names[:2]), rows=draw(st.integers(1, 9)),
                        values=(names[2], names[0]))  # fmt: skip
     if kind is Latest:
         barriers: dict[str, Any] = {
-            "snapshot": Snapshot(of=draw(expressions), last="b"), "truncate_when": draw(st.none() | expressions),
+            "snapshot": Snapshot(of=draw(expressions), last="b"),
+            "truncate_when": draw(st.none() | expressions),
             "source_place": SourcePlace(of="'lsn'", at="a"),
-        }  # fmt: skip
+        }
         more = draw(st.sampled_from([barriers, {"order": tuple(names[: draw(st.integers(0, 2))])}]))
-        return Latest(**common, keys=(names[1],), values=(names[2],), delete_when=draw(st.none() | expressions),
-                      **more)  # fmt: skip
+        common["delete_when"] = draw(st.none() | expressions)
+        return Latest(**common, keys=(names[1],), values=(names[2],), **more)
     keys = (names[0],)
-    found = draw(st.dictionaries(st.sampled_from([*names[1:], "m1", "m2"]), measures(names), min_size=1, max_size=4))
+    called = st.sampled_from([*names[1:], "m1", "m2"])
+    found = draw(st.dictionaries(called, measures(names), min_size=1, max_size=4))
     if kind is Sessions:
-        return Sessions(**common, keys=keys, on=names[1], gap=draw(DURATIONS), grid="7 days",
-                        measures={name: one for name, one in found.items() if one.item is None} or {"m1": Count()})  # fmt: skip
+        plain = {name: one for name, one in found.items() if one.item is None} or {"m1": Count()}
+        return Sessions(**common, keys=keys, on=names[1], gap=draw(DURATIONS), grid="7 days", measures=plain)
     on = draw(st.sampled_from(names))
     hopping = Hopping(on=on, size="10 minutes", every=draw(st.sampled_from(["1 minute", "PT5M"])))
     daily = Tumbling(on=on, size="1 day", time_zone=draw(st.sampled_from(["Asia/Tokyo", "UTC"])))
     window = draw(st.sampled_from([None, Tumbling(on=on, size=draw(DURATIONS)), hopping, daily]))
-    explode = Explode(name=draw(NAMES), array=draw(expressions))
-    return Aggregate(**common, keys=keys, window=window, measures=found, explode=draw(st.none() | st.just(explode)),
-                     retention=draw(st.none() | st.just("400 days")) if window else None)  # fmt: skip
+    explode = draw(st.none() | st.builds(Explode, name=NAMES, array=expressions))
+    retention = draw(st.sampled_from([None, "400 days"])) if window else None
+    return Aggregate(
+        **common, keys=keys, window=window, measures=found, explode=explode, retention=retention
+    )
 
 
 def read_back(table: Kind) -> Kind:

@@ -25,7 +25,7 @@ from twinlake.kinds.sql_form.text import (
 
 _DERIVED = "over tables, say `-- reads: a, b` and `-- keys: ...` on top"
 _JOINED = (
-    "two topics are not joined here", f"{_DERIVED}; over topics, write an IntervalJoin or AsOfJoin in Python"
+    "SQL joins no topics", f"{_DERIVED}; over topics, write an IntervalJoin or AsOfJoin in Python"
 )  # fmt: skip
 _PARTED = ("several SELECTs are no table of a topic", f"{_DERIVED}; or write a Union in Python")
 _ORDERED = ("a table's rows have no order", "order where you query; for the newest row of each key, write "
@@ -173,8 +173,8 @@ def _rows(source: SqlText, tokens: Sequence[Token], at: int) -> tuple[Token | Se
         raise source.wrong(first, f"{first.text} is no topic's name", "write FROM and the topic's name")
     at += 1
     if at < len(tokens) and is_sign(tokens[at], ".", "("):
-        why = f"{first.text}{tokens[at].text} is no topic's name"
-        raise source.wrong(first, why, "write FROM and the topic's name alone")
+        named = Span(source, tokens[at - 1 : at + 2])
+        raise named.wrong(f"{named.text} is no topic's name", "write FROM and the topic's name alone")
     return first, _after_name(source, tokens, at)
 
 
@@ -182,8 +182,8 @@ def _after_name(source: SqlText, tokens: Sequence[Token], at: int) -> int:
     if at < len(tokens) and is_sign(tokens[at], ","):
         raise source.wrong(tokens[at], f"FROM names two: {_JOINED[0]}", _JOINED[1])
     if at < len(tokens) and not _begins(tokens, at):
-        why = f"{tokens[at].text} follows what is read"
-        raise source.wrong(tokens[at], why, "leave another name for it out")
+        why = f"{tokens[at].text} follows what is read, which has no second name"
+        raise source.wrong(tokens[at], why, "leave it out")
     return at
 
 

@@ -37,6 +37,9 @@ def grouped(outer: Select, columns: Columns) -> tuple[type[Definition], dict[str
         raise outer.qualify.wrong("QUALIFY beside measures has no kind", "number them in a Derived table")
     windows = [one for one in outer.group if (call := one.call()) and call[0] in _WINDOWS]
     by = [one for one in outer.group if one not in windows]
+    for one in by:
+        if any(is_word(token, *_SETS) for token in one.tokens) or one.text.isdecimal():
+            raise one.wrong(f"GROUP BY {one.text} has no kind", "name the columns that are selected")
     keys, measures = list[str](), dict[str, Measure]()
     for item in outer.items:
         if functions.is_one(item.expression):
@@ -50,6 +53,9 @@ def grouped(outer: Select, columns: Columns) -> tuple[type[Definition], dict[str
     for one in by:
         _refuse_unselected(one, outer.items)
     said: dict[str, Any] = {"keys": tuple(keys), "measures": measures}
+    if not keys and not windows:
+        remedy = "GROUP BY a column or tumble(...); for one row, SELECT 'all' AS everything, and by that"
+        raise outer.items[0].expression.wrong("it is grouped by nothing", remedy)
     if len(windows) > 1:
         raise windows[1].wrong("a table has one window", "write another table for the other")
     kind, window = _window(windows[0], columns) if windows else (Aggregate, {})
@@ -61,11 +67,11 @@ def _no_key(one: Span, item: Item, by: Sequence[Span], has_measures: bool) -> It
     if any(each.name == item.name is not None or each.same_as(one) for each in by):
         if has_measures:
             yield f"{one.text} follows a measure", "select the keys first, as the table shows them"
-    elif (remedy := functions.instead(one)) is not None:
-        yield f"{one.tokens[0].text}(...) is no measure", remedy
     elif token := functions.within(one):
         why = f"{token.text}(...) is a part of another expression"
         yield why, "a measure is one function: compute with measures in a Derived table"
+    elif (remedy := functions.instead(one)) is not None:
+        yield f"{one.tokens[0].text}(...) is no measure", remedy
     else:
         measures = ", ".join(functions.NAMES)
         yield f"{one.text} is neither grouped by nor a measure", f"group by it, or take one of {measures}"
@@ -74,13 +80,12 @@ def _no_key(one: Span, item: Item, by: Sequence[Span], has_measures: bool) -> It
 def _refuse_unselected(one: Span, items: Sequence[Item]) -> None:
     """DefinitionError for what is grouped by and not selected."""
     call = one.call()
-    if any(is_word(token, *_SETS) for token in one.tokens) or one.text.isdecimal():
-        raise one.wrong(f"GROUP BY {one.text} has no kind", "name the columns that are selected")
-    if selected(one, items) is None:
-        if call and call[0] in _OTHERS:
-            raise one.wrong(f"{call[0]}(...) is no window here", f"write {_OTHERS[call[0]]}")
-        why = f"it is grouped by {one.text}, which is not selected"
-        raise one.wrong(why, "select it too: a table shows its keys")
+    if selected(one, items) is not None:
+        return
+    if call and call[0] in _OTHERS:
+        raise one.wrong(f"{call[0]}(...) is no window here", f"write {_OTHERS[call[0]]}")
+    why = f"it is grouped by {one.text}, which is not selected"
+    raise one.wrong(why, "select it too: a table shows its keys")
 
 
 def _measure(one: Span, name: str, columns: Columns) -> Measure:
@@ -101,7 +106,7 @@ def _window(one: Span, columns: Columns) -> tuple[type[Definition], dict[str, An
     form, needed, has_zone = _WINDOWS[function]
     if not needed <= len(args) <= needed + has_zone:
         zone = "; a time zone may follow" if has_zone else ""
-        raise one.wrong(f"{function}(...) has {len(args)} arguments", f"write {form}{zone}")
+        raise one.wrong(f"no window is written like this {function}(...)", f"write {form}{zone}")
     on, texts = columns.take(args[0]), [_string(each) for each in args[1:]]
     if function == "session":
         return Sessions, {"on": on, "gap": texts[0]}

@@ -115,7 +115,7 @@ def place(text: str, at: int) -> tuple[int, int]:
 def place_of(text: str, wanted: str, word: str = "") -> tuple[int, int] | None:
     """Where in a file's text this piece of its definition is written, or a word of it; None: nowhere.
 
-    It is looked for in the statement first, then among the values on top.
+    It is looked for in the statement first, then among the values on top, then within quotes.
     """
     at = next(_where(text, wanted), None)
     if at is None:
@@ -130,17 +130,14 @@ def _where(text: str, wanted: str) -> Iterator[int]:
     except SqlglotError:  # it was another text when the definition was read
         return
     ends = {one.end + 1 for one in tokens}
-    for one in tokens:
-        is_text = one.token_type in STRINGS and one.text == wanted
-        if is_text or (text.startswith(wanted, one.start) and one.start + len(wanted.rstrip()) in ends):
-            yield one.start
+    begun = (one.start for one in tokens if text.startswith(wanted, one.start))
+    yield from (start for start in begun if start + len(wanted) in ends)
     top = header.read(text)
     yield from (one.value_at for one in top.said if one.value == wanted)
     for said in top.said:
         words = (found for found in _WORD.finditer(said.value) if found[0] == wanted)
         yield from (said.value_at + found.start() for found in words)
-    if wanted.strip() in text:  # the whole of a SELECT, with what is around it
-        yield text.index(wanted.strip())
+    yield from (one.start for one in tokens if one.token_type in STRINGS and one.text == wanted)
 
 
 def is_word(token: Token, *words: str) -> bool:
