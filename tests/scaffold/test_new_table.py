@@ -17,6 +17,8 @@ from twinlake.base.errors import UsageError
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
 from twinlake.kinds.all import KINDS
+from twinlake.kinds.sql_form.writing import KINDS as IN_SQL
+from twinlake.kinds.sql_form.writing import as_json, plain
 from twinlake.releases.check import Report, check
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
 from twinlake.scaffold.new_table import Made, of_sources, refuse_name
@@ -74,6 +76,20 @@ def add(project: Project, name: str, kind: str, *sources: str) -> None:
     for file, text in found.files.items():
         write(project.tables / file, text)
     write(project.contracts / f"{name}.yaml", found.contract)
+
+
+@pytest.mark.parametrize("kind", IN_SQL)
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_first_table_in_sql_is_the_one_in_python(tmp_path: Path, topic: str, kind: str) -> None:
+    project = project_in(tmp_path)
+    topics = {topic: load_topic(topic, project)}
+
+    made = of_sources("t", kind, (topic,), topics, (), "jobs/tables", in_sql=True)
+    for file, text in made.files.items():
+        write(project.tables / file, text)
+
+    found = {one.name: as_json(one, in_order=False) for one in load(project).sound()}
+    assert found == {one.name: as_json(plain(one), in_order=False) for one in made.tables}
 
 
 def checked(project: Project, spark: SparkSession) -> Report:
