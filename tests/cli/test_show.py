@@ -126,7 +126,7 @@ def test_the_commands_around_a_definition_know_one_in_sql(
     file.write_text(PAGES_SQL.replace("avg(seconds)", "avg(secnods)"))
     report = json.loads(asked(tmp_path, "check", "--json").stdout)
     (problem,) = report["problems"]
-    assert (Path(problem["file"]).name, problem["line"], problem["column"]) == ("pages.sql", 2, 37)
+    assert (Path(problem["file"]).name, problem["line"], problem["column"]) == ("pages.sql", 2, 38)
     assert "did you mean seconds?" in problem["why"]
     developed = asked(tmp_path, "dev", "pages", "--once")
-    assert "pages.sql:2:37: " in developed.stdout and developed.exit_code != 0
+    assert "pages.sql:2:38: " in developed.stdout and developed.exit_code != 0

@@ -1,6 +1,6 @@
 """Owns the text of a definition in SQL: its tokens, pieces of it as they are written, and where these stand.
 
-Nothing is written anew from a tree: an expression is the slice from its first token to its last.
+Nothing is written from a tree: an expression is the slice from its first token to its last.
 """
 
 from __future__ import annotations
