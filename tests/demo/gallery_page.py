@@ -19,6 +19,8 @@ from tests.oracle.gallery.schemas import schema_of
 from tests.oracle.topic import Records
 from tests.project import EXAMPLES, GALLERY, SOURCES, example_of, sequence
 from twinlake.cli.gallery import about
+from twinlake.kinds.definition import SQL
+from twinlake.kinds.sql_form import header
 
 NOW = datetime(2026, 2, 1, 0, 0, 30, tzinfo=UTC)
 SEED, RECORDS, ROWS = 20, 600, 4
@@ -87,16 +89,22 @@ def _files(example: str, topic: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _definition(table: Any) -> Iterator[str]:
-    """The docstring and the code below the imports of the file in which it is written."""
+    """The docstring, or prose on top, and the code below the imports of the file in which it is written."""
     assert table.place is not None  # it was written, and not read back from JSON
     code = Path(table.place.file).read_text()
-    doc, rest = code.removeprefix('"""').split('"""', 1)
+    language = "python"
+    if table.place.file.endswith(SQL):
+        doc, language = header.read(code).about, "sql"
+        code = code[len(header.text(doc, {})) :]
+    else:
+        doc, rest = code.removeprefix('"""').split('"""', 1)
+        code = rest[rest.index("TABLE = ") :]
     yield f"### {table.name}"
     yield ""
     yield doc.strip()
     yield ""
-    yield "```python"
-    yield rest[rest.index("TABLE = ") :].rstrip()
+    yield f"```{language}"
+    yield code.rstrip()
     yield "```"
 
 

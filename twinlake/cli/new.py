@@ -20,10 +20,11 @@ from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
 from twinlake.config.settings import Settings, refuse_home
-from twinlake.definitions.loader import load
+from twinlake.definitions import loader
+from twinlake.kinds.definition import SQL
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
-from twinlake.topics.formats import ENDINGS
+from twinlake.topics import formats
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -118,13 +119,13 @@ def topic_command(
             "--sample and --from-kafka are given", "the contract is made of one of them", "choose"
         )
     contract = project.contracts / f"{name}.yaml"
-    schemas = sorted(one for end in ENDINGS.values() for one in project.schemas.glob(f"{name}.v*.{end}"))
+    schemas = sorted(one for end in formats.ENDINGS.values() for one in project.schemas.glob(f"{name}.v*.{end}"))
     refuse_existing(contract, *(schemas if sample or from_kafka else ()))
     if name in topic_names(*settings.sources[1:]):
         raise UsageError(f"there is a topic {name} already", "an example has it", "choose another name")
     from twinlake.releases.check import refused_tables
 
-    for wrong in refused_tables(load(*settings.sources).tables, [name]):
+    for wrong in refused_tables(loader.load(*settings.sources).tables, [name]):
         raise UsageError(f"a topic cannot be called {name} here", wrong.what, "choose another name")
     chosen = new_topic.Chosen(event_time=event_time, id=id_column)
     if sample is not None:
@@ -161,6 +162,9 @@ def table_command(
             help="what the table does with its input",
         ),
     ] = "Aggregate",
+    in_sql: Annotated[
+        bool, typer.Option("--sql", help="write it as one SQL statement, not in Python")
+    ] = False,
 ) -> None:
     """Write a first definition of a table, and a short contract with places for what it means.
 
@@ -172,17 +176,19 @@ def table_command(
 
     settings = load_settings()
     project = settings.project
-    tables = load(*settings.sources).tables
+    tables = loader.load(*settings.sources).tables
     topics, broken = _topics(settings)
     new_table.refuse_name(name, tables, (*topics, *broken))
-    module, contract = project.tables / f"{name}.py", project.contracts / f"{name}.yaml"
-    test = module.with_name(f"{name}{ENDING}")
-    refuse_existing(module, contract, test)
+    module = project.tables / f"{name}{SQL if in_sql else '.py'}"
+    contract, test = project.contracts / f"{name}.yaml", module.with_name(f"{name}{ENDING}")
+    refuse_existing(*(module.with_suffix(ending) for ending in loader.ENDINGS), contract, test)
     for one in source or (() if topics else broken):
         if one in broken:
             raise broken[one]
-    where = module.relative_to(project.root).as_posix()
-    made = new_table.of_sources(name, kind, source or (), topics, tables, where)
+    where = project.tables.relative_to(project.root).as_posix()
+    made = new_table.of_sources(name, kind, source or (), topics, tables, where, in_sql)
+    written = {project.tables / file: text for file, text in made.files.items()}
+    refuse_existing(*written)
     from twinlake.releases.check import refused_tables
 
     for wrong in refused_tables([*tables, *made.tables], topics):
@@ -191,7 +197,7 @@ def table_command(
     table = made.tables[-1]
     first = _first_test([*tables, *made.tables], topics, name)
     tested = {} if first is None else {test: first}
-    write_new({module: made.module, contract: made.contract, **tested})
+    write_new({**written, contract: made.contract, **tested})
     read = ", ".join([*table.inputs, *table.reads])
     beside = "".join(f", with {one.name} beside it" for one in made.tables[:-1])
     say(f"{shown_path(module)}: table {name}, {table.kind} of {read}{beside}")

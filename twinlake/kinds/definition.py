@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound="Definition")
 LATER = ("retention",)
 """Fields that older versions do not know: they are in the JSON of a definition that says them."""
+SQL = ".sql"
+"""How a file ends that is one definition, written as a statement."""
 NOT_STORED = {"stored": False}
 """The metadata of a field that says nothing of the table itself, and so is not in its JSON."""
 
@@ -238,9 +240,11 @@ class Definition:
         if self.place is None:
             return 0, None
         try:
+            if self.place.file.endswith(SQL):
+                return _place_in_sql(self.place.file, text, word) or (self.place.line, None)
             source = Path(self.place.file).read_text()
             tree = ast.parse(source)
-        except (OSError, SyntaxError):
+        except (OSError, ValueError, SyntaxError):
             return self.place.line, None
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == self.place.line]
         for call in calls:
@@ -248,6 +252,12 @@ class Definition:
                 if isinstance(node, ast.Constant) and node.value == text:
                     return _place_in(source.splitlines(), node, word)
         return self.place.line, None
+
+
+def _place_in_sql(file: str, text: str, word: str) -> tuple[int, int] | None:
+    from twinlake.kinds.sql_form.text import place_of
+
+    return place_of(Path(file).read_bytes().decode(), text, word)
 
 
 def _place_in(lines: Sequence[str], node: ast.Constant, word: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from twinlake.kinds.all import KINDS
 from twinlake.kinds.arguments import arguments, parts
 from twinlake.kinds.latest import mirror
 from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.sql_form.writing import KINDS as IN_SQL
 from twinlake.kinds.starting import sources_needed
 from twinlake.reference import row
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
@@ -68,12 +69,19 @@ def example_topics() -> dict[str, Topic]:
 
 
 def example(kind: str) -> str:
-    """The module that `twinlake new table` writes for a table of this kind, without its docstring."""
+    """What `twinlake new table` writes for a table of this kind, without its docstring: the module, and the
+    same in SQL where that has a form for it."""
     topics = example_topics()
-    asked = [*topics][: sources_needed(kind)[0]]
-    made = of_sources(f"my_{kind}", kind, asked, topics, (), f"jobs/tables/my_{kind}.py")
-    _, _, module = made.module.partition("\n\n")
-    return f"```python\n{module}```"
+    name, asked = f"my_{kind}", [*topics][: sources_needed(kind)[0]]
+    made = of_sources(name, kind, asked, topics, (), "jobs/tables")
+    _, _, module = made.files[f"{name}.py"].partition("\n\n")
+    shown = [f"```python\n{module}```"]
+    if kind in IN_SQL:
+        in_sql = of_sources(name, kind, asked, topics, (), "jobs/tables", in_sql=True)
+        for file, text in in_sql.files.items():
+            statement = text[text.index("\n") + 1 :]
+            shown += ["", f"[In SQL](sql.md), as `{file}`:", "", f"```sql\n{statement}```"]
+    return "\n".join(shown)
 
 
 def table(cls: type[Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.measure import MEASURED, Measure, sample
+from twinlake.kinds.sql_form.functions import FUNCTIONS
 from twinlake.reference import row
 
 HEAD = """# Measures
@@ -18,6 +19,7 @@ that is a function of the *set* of its rows: any cut of history, in any order, m
 same one. `of` and `by` are columns of the table's row-local steps.
 """
 COLUMNS = {
+    "in SQL": "how [a statement](sql.md) says it: `count(DISTINCT column)` is with `exact=True`",
     "shows": "what a reader sees",
     "state columns": "of a measure that is called `m`",
     "equal": "when certificates and releases call two values equal",
@@ -65,7 +67,7 @@ class LogSum(Measure):
 
 
 def table() -> Iterator[str]:
-    titles = ("measure", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
+    titles = ("measure", "in SQL", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
               "empty group", "overflow")  # fmt: skip
     yield row(*titles)
     yield "|---" * len(titles) + "|"
@@ -75,8 +77,8 @@ def table() -> Iterator[str]:
             raise ValueError(f"measure {kind.kind} has no `semantics`: say what it promises, see Semantics")
         shows = " ".join((kind.__doc__ or "").split())
         yield row(
-            _signature(kind), shows, _states(kind), semantics.equality, semantics.ties, semantics.null,
-            semantics.nan, semantics.empty, semantics.overflow,
+            _signature(kind), _functions(kind), shows, _states(kind), semantics.equality, semantics.ties,
+            semantics.null, semantics.nan, semantics.empty, semantics.overflow,
         )  # fmt: skip
 
 
@@ -91,6 +93,10 @@ def _signature(kind: type[Measure]) -> str:
         for field in fields(kind)
     ]
     return f"`{kind.__name__}({', '.join(shown)})`"
+
+
+def _functions(kind: type[Measure]) -> str:
+    return ", ".join(f"`{one.form}`" for one in FUNCTIONS if one.measure is kind) or "-"
 
 
 def _states(kind: type[Measure]) -> str:
