@@ -119,7 +119,8 @@ def topic_command(
             "--sample and --from-kafka are given", "the contract is made of one of them", "choose"
         )
     contract = project.contracts / f"{name}.yaml"
-    schemas = sorted(one for end in formats.ENDINGS.values() for one in project.schemas.glob(f"{name}.v*.{end}"))
+    endings = formats.ENDINGS.values()
+    schemas = sorted(one for end in endings for one in project.schemas.glob(f"{name}.v*.{end}"))
     refuse_existing(contract, *(schemas if sample or from_kafka else ()))
     if name in topic_names(*settings.sources[1:]):
         raise UsageError(f"there is a topic {name} already", "an example has it", "choose another name")
