@@ -24,6 +24,7 @@ from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Min
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.steps import Explode
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics import record_id
 from twinlake.topics.topic import load_topic
@@ -41,6 +42,11 @@ NEWEST = Latest(
 VERSIONS = History(
     name="t", inputs=("orders",), keys=("k",), order=("at",), values=("day",),
     columns={**NEWEST.columns, "day": "DATE '2026-01-31'"},
+)  # fmt: skip
+PACES = Trailing(
+    name="t", inputs=("orders",), keys=("k",), on="at",
+    columns={"k": "region", "at": "ordered_at", "day": "DATE '2026-01-31'"},
+    last={"1 hour": {"earlier": Count()}},
 )  # fmt: skip
 DELETED = replace(
     NEWEST, columns={"k": "region", "at": "ordered_at", "gone": "_tombstone"}, delete_when="gone"
@@ -157,6 +163,26 @@ def test_what_a_history_cannot_hold_is_refused(
     spark: SparkSession, changes: dict, expected: list[str]
 ) -> None:
     found = _why(replace(VERSIONS, **changes), spark)
+
+    assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"on": "k"}, ["windows are on k, which is string, not timestamp"]),
+        ({"on": "day"}, ["windows are on day, which is date, not timestamp"]),
+        ({"last": {"1 hour": {"sum": Sum("k")}}}, ["measure sum (sum of k): string is not a number"]),
+        ({"columns": NEWEST.columns | PACES.columns}, ["column m: map<string,int> cannot be compared"]),
+        ({"columns": {**PACES.columns, "n": "NULL"}}, ["column n: it has no type; cast it"]),
+        ({"where": "at IS NULL"}, ["where: [UNRESOLVED_COLUMN"]),
+    ],
+)
+def test_what_a_trailing_cannot_hold_is_refused(
+    spark: SparkSession, changes: dict, expected: list[str]
+) -> None:
+    found = _why(replace(PACES, **changes), spark)
 
     assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
 

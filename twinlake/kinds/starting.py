@@ -193,7 +193,7 @@ def _trailing(making: Making) -> tuple[Kind, ...]:
     number = guess.amount(rows)
     (count,) = lately = _measures(rows, columns, {})
     total = {free_name(f"total_{number}", columns, "total"): Sum(number)} if number else {}
-    in_1_hour = {free_name(f"{count}_in_1_hour", columns, count): Count()}
+    in_1_hour: dict[str, Measure] = {free_name(f"{count}_in_1_hour", columns, count): Count()}
     return (
         Trailing(
             name=making.name, inputs=(rows.topic,), columns=columns, keys=(key,), on=rows.time,

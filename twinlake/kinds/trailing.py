@@ -148,10 +148,10 @@ class Trailing(Definition):
         rows = steps.apply(self, rows)
         parts = measured.from_rows(self._kept, dict(rows.dtypes))
         timed = evidence.hashed(rows.where(f"{quote.name(self.on)} IS NOT NULL"))
-        of_each = timed.groupBy(*map(quote.name, (*self.columns, *record_id.NAMES)))
-        spread = self._store.spread(of_each.agg(*parts, *evidence.from_rows()), windows)
-        of_measures = (column for column in spread.columns if column not in (*self._rows, *evidence.NAMES))
-        return spread.select(*map(quote.name, (*self._rows, *of_measures, *evidence.NAMES)))
+        known = (*self.columns, *record_id.NAMES)
+        of_each = timed.groupBy(*map(quote.name, known)).agg(*parts, *evidence.from_rows())
+        columns = (*known, CELL, HOME, *of_each.columns[len(known) :])
+        return self._store.spread(of_each, windows).select(*map(quote.name, columns))
 
     def merge(self, states: DataFrame) -> DataFrame:
         columns = [name for name in states.columns if name not in (evidence.SEGMENT, *evidence.NAMES)]
@@ -221,8 +221,7 @@ class Trailing(Definition):
         # without a row there is no state: that of none could pass for one that has overflowed
         is_any = f"{found.parts[evidence.ROWS]} > 0"
         parts = ",\n  ".join(
-            f"{f'IF({is_any}, {found.parts[name]}, NULL)' if name in found.parts else 'NULL'}"
-            f" AS {quote.name(name)}"
+            f"{f'IF({is_any}, {found.parts[name]}, NULL)' if text == last else 'NULL'} AS {quote.name(name)}"
             for text in self.last
             for name in self._merges(text, scaled)
         )
@@ -264,10 +263,6 @@ class Trailing(Definition):
     def _carried(self) -> tuple[str, ...]:
         """What the view shows of a record as it is."""
         return (*(name for name in self.columns if name not in self.keys), record_id.TIMESTAMP)
-
-    @property
-    def _rows(self) -> tuple[str, ...]:
-        return (*self.columns, *record_id.NAMES, CELL, HOME)
 
     @property
     def _longest(self) -> timedelta:

@@ -35,6 +35,8 @@ measures by name. Or the class is in [a package of your own](plugins.md). It giv
   (`merge`). A double that adds up names as `scale` the state column with the sizes by which it is compared.
 - `value`: an aggregate over state columns, what a reader sees; `scale` the same for its tolerance.
 - `refuses`: why columns of some types cannot be measured. `semantics` is its row of the table above.
+- `running`, for [a Trailing](kinds.md#what-was-before-each-record): merges of states of a row each that cost
+  the same however many rows there have been; without it a Trailing refuses the measure.
 
 [The witness](witness.md) does not know it: a table that has it is not witnessed, and its certificates say so.
 
