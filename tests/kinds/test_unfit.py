@@ -78,7 +78,7 @@ def test_rolling_windows_are_over_windows_that_add_up_and_over_nothing_else(of: 
         ordered([LATELY, ASKS, of, replace(MINUTES, name="seconds")])
 
     assert refused.value.why_text == "it reads minutes, which is no Aggregate in tumbling windows"
-    assert refused.value.remedy == "give minutes window=Tumbling(...)"
+    assert refused.value.remedy == "give minutes window=Tumbling(...), or name an Aggregate that has one"
 
 
 def test_what_fits_is_ordered_and_bound() -> None:
