@@ -43,6 +43,7 @@ SAID_BY_SQL: Mapping[type[Definition], tuple[str, ...]] = {
     Derived: ("name", "inputs", "sql"),
 }
 """The kinds that have a form in SQL, with the fields that the statement says; the others stand on top."""
+ALL_KEYS = {name for kind, said in SAID_BY_SQL.items() for name in fields.keys(kind, said)}
 
 
 def read(file: Path) -> Kind:
@@ -59,6 +60,10 @@ def definition(text: str, name: str, file: str = "") -> Kind:
     """The definition of this name that the text is."""
     source = SqlText(text=text, table=name, file=file)
     top = header.read(text)
+    for one in top.nearly:
+        if one.key in ALL_KEYS:
+            why = "this is no key, and reads like one"
+            raise source.wrong(one.key_at, why, f"write `-- {one.key}: value`")
     tokens = clauses.statement(source)
     common = {"name": name, "place": Place(file=file, line=place(text, tokens[0].start)[0])}
     if any(one.key == "reads" for one in top.said):
