@@ -39,7 +39,8 @@ def read(text: str) -> Header:
     prose, said, nearly = list[str](), list[Said](), list[Said]()
     at, goes_on, is_within = 0, False, False
     for line in text.split("\n"):
-        bare, found = line.rstrip(), None
+        bare = line.rstrip()
+        found: re.Match[str] | None = None
         if is_within or bare.startswith("/*"):
             _, end, rest = bare.partition("*/")
             if end and rest.strip():
