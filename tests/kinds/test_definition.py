@@ -43,7 +43,7 @@ from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
-    lambda n: not n.startswith(("window", "final"))
+    lambda n: not n.startswith(("window", "final", "m0", "m1", "m2"))
 )
 TEXTS = st.text(min_size=1, max_size=30)
 GOOD: dict[str, Any] = {

@@ -150,6 +150,13 @@ REFUSED = {
     "SELECT a, median(b) AS n FROM t GROUP BY a": "1:11 median(...) is no measure | approx_percentile",
     "SELECT a, summ(b) AS n FROM t GROUP BY a": "1:11 summ(...) is no measure | did you mean sum?",
     "SELECT a, sum(b) / count(*) AS n FROM t GROUP BY a": "1:18 / after sum(...) | Derived",
+    "SELECT a, sum(b) total FROM t GROUP BY a": "1:11 sum(b) total has no name | AS name",
+    "SELECT tumble(at, '1 day') AS d, count(*) AS n FROM t GROUP BY tumble(at, '1 day')": (
+        "1:8 tumble(at, '1 day') is the window's | leave it out"
+    ),
+    "SELECT window_start, count(*) AS n FROM t GROUP BY tumble(at, '1 day')": (
+        "1:8 window_start is the window's"
+    ),
     "SELECT a, round(sum(b), 2) AS n FROM t GROUP BY a": "1:11 sum(...) is a part of another | Derived",
     "SELECT a, sum(b) FILTER (WHERE c) AS n FROM t GROUP BY a": "1:18 FILTER after sum(...) | sum(if(",
     "SELECT a, sum(DISTINCT b) AS n FROM t GROUP BY a": (
@@ -189,6 +196,9 @@ REFUSED = {
         "2:4 grid is given twice"
     ),
     "-- store.keys: a\nSELECT a FROM t": "1:4 store.on is missing beside store.keys",
+    "-- Retention: 3 days\nSELECT a FROM t": "1:4 this is no key, and reads like one | `-- retention: value`",
+    "--  keys : a\nSELECT a FROM t": "1:5 this is no key, and reads like one",
+    "/* Of us. */\n/*\n*/\n-- grid: 1 day\nSELECT a FROM t": "4:4 grid is no key of a table of kind events",
     "-- reads:\nSELECT a FROM u": "1:4 reads names no table",
     "-- reads: u\nSELECT a FROM u": "1:4 it has no keys",
     "-- reads: u\n-- keys: a\nSELECT a,\n b + 1 FROM u": "4:2 b + 1 has no name | `-- columns: a, b`",

@@ -52,6 +52,7 @@ NAMES = st.sampled_from(WORDS) | st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=
     lambda name: not name.startswith(("window", "final", "session", "place"))
 )
 NUMBERS = st.integers(-1000, 1000) | st.floats(-1e9, 1e9)
+ABOUT = "note: what it is.\nreads: nothing\n  Keys : none"
 DURATIONS = st.sampled_from(["1 minute", "PT5M", " 90  seconds", "1 day"])
 
 
@@ -116,7 +117,7 @@ def of_sql(draw: st.DrawFn) -> Any:
 
 
 def read_back(table: Kind) -> Kind:
-    return definition(writing.statement(table, "note: what it is.\nreads: nothing"), table.name)
+    return definition(writing.statement(table, ABOUT), table.name)
 
 
 @given(of_sql())

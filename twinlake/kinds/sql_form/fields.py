@@ -10,7 +10,6 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 from twinlake.base.errors import near
-from twinlake.kinds.definition import Definition
 from twinlake.kinds.sql_form.header import Said
 from twinlake.kinds.sql_form.text import SqlText
 
@@ -28,7 +27,7 @@ class Key:
         return ".".join(self.path)
 
 
-def keys(kind: type[Definition], said_by_sql: Sequence[str]) -> dict[str, Key]:
+def keys(kind: type[Any], said_by_sql: Sequence[str]) -> dict[str, Key]:
     """By its name each key that a definition of the kind may have."""
     return {
         key.name: key
@@ -58,7 +57,7 @@ def read(source: SqlText, said: Sequence[Said], known: Mapping[str, Key], kind: 
     return found
 
 
-def made(kind: type[Definition], found: Mapping[str, Any]) -> dict[str, Any]:
+def made(kind: type[Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """The same with the dataclasses that are made of several keys."""
     hints = get_type_hints(kind)
     return {
@@ -67,7 +66,7 @@ def made(kind: type[Definition], found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def written(table: Definition, known: Mapping[str, Key]) -> dict[str, str]:
+def written(table: Any, known: Mapping[str, Key]) -> dict[str, str]:
     """By its key, the text of each field that is not as it is by default."""
     defaults = {one.name: one.default for one in fields(table)}
     texts = {}

@@ -28,6 +28,7 @@ _OTHERS = {
     "hopping": "hop(column, size, every)",
     "date_trunc": "tumble(column, size)",
 }
+_SHOWN = ("window_start", "window_end", "session_start", "session_end", "final")
 _SETS = ("ALL", "ROLLUP", "CUBE", "GROUPING SETS", "WITH")
 
 
@@ -67,6 +68,8 @@ def _no_key(one: Span, item: Item, by: Sequence[Span], has_measures: bool) -> It
     if any(each.name == item.name is not None or each.same_as(one) for each in by):
         if has_measures:
             yield f"{one.text} follows a measure", "select the keys first, as the table shows them"
+    elif item.name in _SHOWN or ((call := one.call()) and call[0] in _WINDOWS):
+        yield f"{one.text} is the window's, which the table shows by itself", "leave it out"
     elif token := functions.within(one):
         why = f"{token.text}(...) is a part of another expression"
         yield why, "a measure is one function: compute with measures in a Derived table"

@@ -18,7 +18,7 @@ from typing import Any
 from sqlglot.tokenizer_core import Token
 
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.definition import Definition, Place
+from twinlake.kinds.definition import Place
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
@@ -34,7 +34,7 @@ from twinlake.kinds.steps import Explode
 from twinlake.kinds.top_rows import TopRows
 
 _STEPS = ("name", "inputs", "where", "columns")
-SAID_BY_SQL: Mapping[type[Definition], tuple[str, ...]] = {
+SAID_BY_SQL: Mapping[type[Any], tuple[str, ...]] = {
     Aggregate: (*_STEPS, "explode", "keys", "window", "measures"),
     Sessions: (*_STEPS, "keys", "on", "gap", "measures"),
     Latest: (*_STEPS, "keys", "order", "values"),
@@ -43,6 +43,7 @@ SAID_BY_SQL: Mapping[type[Definition], tuple[str, ...]] = {
     Derived: ("name", "inputs", "sql"),
 }
 """The kinds that have a form in SQL, with the fields that the statement says; the others stand on top."""
+ALL_KEYS = {name for kind, said in SAID_BY_SQL.items() for name in fields.keys(kind, said)}
 
 
 def read(file: Path) -> Kind:
@@ -59,17 +60,22 @@ def definition(text: str, name: str, file: str = "") -> Kind:
     """The definition of this name that the text is."""
     source = SqlText(text=text, table=name, file=file)
     top = header.read(text)
+    for one in top.nearly:
+        if one.key in ALL_KEYS:
+            why = "this is no key, and reads like one"
+            raise source.wrong(one.key_at, why, f"write `-- {one.key}: value`")
     tokens = clauses.statement(source)
-    common = {"name": name, "place": Place(file=file, line=place(text, tokens[0].start)[0])}
+    common: dict[str, Any] = {"name": name, "place": Place(file=file, line=place(text, tokens[0].start)[0])}
     if any(one.key == "reads" for one in top.said):
         return _derived(source, top, tokens, common)
     kind, said = _said(source, clauses.select(source, tokens))
     known = fields.keys(kind, SAID_BY_SQL[kind])
     on_top = fields.made(kind, fields.read(source, top.said, known, f"a table of kind {kind.kind}"))
-    return kind(**common, **said, **on_top)  # type: ignore[return-value]
+    found: Kind = kind(**common, **said, **on_top)
+    return found
 
 
-def _said(source: SqlText, outer: Select) -> tuple[type[Definition], dict[str, Any]]:
+def _said(source: SqlText, outer: Select) -> tuple[type[Any], dict[str, Any]]:
     """The kind, and the fields that the statement says."""
     inner = outer.rows if isinstance(outer.rows, Select) else None
     rows = inner or outer
@@ -81,7 +87,7 @@ def _said(source: SqlText, outer: Select) -> tuple[type[Definition], dict[str, A
     if inner:
         _refuse_misplaced(outer, inner)
     columns = listed(source, inner.items) if inner else Columns({}, listed=False)
-    kind: type[Definition]
+    kind: type[Any]
     if outer.group or any(functions.is_one(one.expression) for one in outer.items):
         kind, more = grouped(outer, columns)
     elif outer.qualify:

@@ -22,7 +22,7 @@ from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.measure import MEASURED
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.sql_form import fields, functions, header
-from twinlake.kinds.sql_form.reading import SAID_BY_SQL, definition
+from twinlake.kinds.sql_form.reading import ALL_KEYS, SAID_BY_SQL, definition
 from twinlake.kinds.sql_form.text import named
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Hopping, Tumbling
@@ -54,7 +54,7 @@ def statement(table: Kind, about: str = "", in_order: bool = True) -> str:
     why = "something of it is not said in SQL"
     for text in _statements(wanted):
         for top in (shorter, said):
-            written = f"{header.text(about, top)}{text}\n"
+            written = f"{header.text(about, top, ALL_KEYS)}{text}\n"
             try:
                 found = definition(written, table.name)
             except UsageError as error:
