@@ -145,7 +145,7 @@ def _items(source: SqlText, tokens: Sequence[Token], ends: int) -> Iterator[Item
         raise source.wrong(tokens[min(begin, len(tokens) - 1)], "nothing is selected")
     for one in split(source, tokens[begin:ends]):
         if is_sign(one.tokens[-1], "*") and (len(one.tokens) == 1 or is_sign(one.tokens[-2], ".")):
-            raise source.wrong(one, "SELECT * would follow the topic's schema", "name the columns")
+            raise one.wrong("SELECT * would follow the topic's schema", "name the columns")
         if len(one.tokens) > 2 and is_word(one.tokens[-2], "AS") and is_name(one.tokens[-1]):
             yield Item(expression=Span(source, one.tokens[:-2]), name=one.tokens[-1].text)
         else:

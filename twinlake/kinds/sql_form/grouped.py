@@ -108,8 +108,8 @@ def _window(one: Span, columns: Columns) -> tuple[type[Definition], dict[str, An
     function, args = call
     form, needed, has_zone = _WINDOWS[function]
     if not needed <= len(args) <= needed + has_zone:
-        zone = "; a time zone may follow" if has_zone else ""
-        raise one.wrong(f"no window is written like this {function}(...)", f"write {form}{zone}")
+        more = "; a time zone may follow" if has_zone else ""
+        raise one.wrong(f"no window is written like this {function}(...)", f"write {form}{more}")
     on, texts = columns.take(args[0]), [_string(each) for each in args[1:]]
     if function == "session":
         return Sessions, {"on": on, "gap": texts[0]}
