@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 
 from tests.apicurio import Apicurio
 from tests.ingest import framed
-from tests.ingest.test_protobuf import FIRST, SECOND, THING, message, proto, serializer_for
+from tests.ingest.test_protobuf import THING, message, proto, serializer_for
 from twinlake.base.errors import ContractError, DifferenceError
 from twinlake.topics.protobuf_schema import inner
 from twinlake.topics.registered import is_same
@@ -40,7 +40,11 @@ def name() -> str:
 @pytest.mark.parametrize(
     "said",
     [
-        [proto(THING)], [proto(FIRST), proto(SECOND)], [document(a={"type": "string"})],
+        [proto(THING)], [document(a={"type": "string"})],
+        [
+            proto(message("int32 a = 2", "string gone = 4")),
+            proto(message("int32 a = 2", "string new = 5", "reserved 4", 'reserved "gone"')),
+        ],
         [document(a={"type": "string"}), document(a={"type": "string"}, b={"type": "integer"})],
     ],
 )  # fmt: skip
@@ -91,6 +95,8 @@ def test_what_a_schema_refers_to_is_fetched(apicurio: Apicurio, name: str) -> No
     ("said", "more"),
     [
         (proto(message("int32 a = 2")), proto(message("string a = 2"))),
+        (proto(message("int32 a = 2")), proto(message("int32 renamed = 2"))),
+        (proto(message("int32 a = 2", "int32 b = 3")), proto(message("int32 b = 3"))),
         (document(a={"type": "string"}), document(a={"type": "integer"})),
     ],
 )
