@@ -131,6 +131,28 @@ def test_what_keeps_it_from_being_asked_costs_no_certificate(
     assert lake.do("verify", job="again", table=SALES.name)["proof"].startswith("speed = batch = DuckDB")
 
 
+@pytest.mark.parametrize("job", ["gate", "promote"])
+def test_a_plan_that_was_refused_as_it_failed_is_asked_about_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    name = f"asked_again_by_{job}"
+    plan = lake.build({SALES.name: SALES, name: replace(SALES, name=name)})
+    monkeypatch.setattr(witnessing, "_rows", full)
+    green = lake.server.lake.versions.newest(name)
+    assert green is not None
+    lake.do("verify", table=name, version=green.name)
+    assert not lake.do("gate", plan=plan)["passed"]
+    monkeypatch.undo()
+
+    done = lake.do(job, plan=plan, **({"approved_by": "ines"} if job == "promote" else {}))
+
+    assert done["passed"] if job == "gate" else done["release"]
+    assert gate_of(lake, name)[0]
+
+
 def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
