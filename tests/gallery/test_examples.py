@@ -12,6 +12,7 @@ from tests.gallery.cuts import NOW, judged, sent
 from tests.longer import some
 from tests.oracle.gallery import EXAMPLES as ORACLES
 from tests.project import EXAMPLES, GALLERY, OURS, SOURCES, TABLES, example_of, sequence
+from twinlake.definitions.loader import ENDINGS
 from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.kind import Kind
 from twinlake.releases.check import Report, Sound, check_table
@@ -38,7 +39,8 @@ def test_every_example_has_tables_topics_and_an_oracle() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_files_of_an_example_are_of_its_topics_and_tables(example: str) -> None:
     tables = {table.name for table in EXAMPLES[example]}
-    modules = {path.stem for path in (GALLERY / example / "jobs" / "tables").glob("*.py")}
+    folder = GALLERY / example / "jobs" / "tables"
+    modules = {path.stem for ending in ENDINGS for path in folder.glob(f"*{ending}")}
     contracts = {path.stem for path in (GALLERY / example / "contracts").iterdir()}
 
     assert modules == tables

@@ -171,7 +171,7 @@ def test_what_a_history_cannot_hold_is_refused(
     ("changes", "expected"),
     [
         ({}, []),
-        ({"on": "k"}, ["windows are on k, which is string, not timestamp"]),
+        ({"keys": ("day",), "on": "k"}, ["windows are on k, which is string, not timestamp"]),
         ({"on": "day"}, ["windows are on day, which is date, not timestamp"]),
         ({"last": {"1 hour": {"sum": Sum("k")}}}, ["measure sum (sum of k): string is not a number"]),
         ({"columns": NEWEST.columns | PACES.columns}, ["column m: map<string,int> cannot be compared"]),

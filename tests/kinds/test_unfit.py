@@ -95,6 +95,7 @@ def test_nobody_asks_which_kind_a_table_is() -> None:
         f"{path.relative_to(PROJECT)}:{call.lineno}"
         for folder in ("jobs", "twinlake", "dags")
         for path in sorted((PROJECT / folder).rglob("*.py"))
+        if not path.is_relative_to(PROJECT / "twinlake" / "kinds" / "sql_form")  # a form for each kind
         for call in ast.walk(ast.parse(path.read_text()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "isinstance"
         if names & {node.id for node in ast.walk(call.args[1]) if isinstance(node, ast.Name)}

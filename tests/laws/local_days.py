@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from tests.laws import oracle
@@ -51,7 +52,9 @@ class Place:
         def shown(records: Iterable[Record]) -> Shown:
             held: dict[Any, list[Record]] = defaultdict(list)
             for record in records:
-                for window in self.windows(record.at) if record.at else ():
+                if record.at is None or record.amount == Decimal("1.00"):  # filtered out
+                    continue
+                for window in self.windows(record.at):
                     held[record.key, *window].append(record)
             return {
                 (key, start): {"window_end": end, **oracle.measures(of)}
