@@ -193,4 +193,3 @@ class History(Definition):
             return time
         order = "ORDER BY `_epoch`, `_offset` ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         return f"max({time}) OVER (PARTITION BY {keys}, `_partition` {order})"
-

@@ -154,4 +154,3 @@ class TopRows(Definition):
 
         grouped = rows.groupBy(*map(quote.name, self.keys))
         return grouped.agg(F.expr(self._first(top)).alias(_TOP), *beside)
-
