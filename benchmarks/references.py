@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.kinds import timed
+from benchmarks.kinds import ViewCost, view_cost
 from twinlake.cli.output import load_settings
 from twinlake.config.sections import Limits
 from twinlake.config.settings import Settings
 from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.kind import Kind, StoredKind, ViewClock
+from twinlake.kinds.kind import Kind, StoredKind
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.store import Store
 
@@ -38,9 +38,8 @@ _DAY_MICROS = 86_400_000_000
 _REFERENCE_FROM, _EVENTS_FROM = 1_767_139_200_000_000, 1_767_225_600_000_000
 _COLUMNS = {name: name for name in ("key", "item", "at", "amount")}
 _STORE = Store(keys=("key",), on="at", cell="1 hour")
-_KEPT = Events(name="events", inputs=("made",), columns=_COLUMNS, store=_STORE)
 STORED: Mapping[str, StoredKind] = {
-    "events": _KEPT,
+    "events": Events(name="events", inputs=("made",), columns=_COLUMNS, store=_STORE),
     "versions": Events(name="versions", inputs=("made",), columns=_COLUMNS, store=_STORE),
     "newest": Latest(
         name="newest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
@@ -72,14 +71,14 @@ def main() -> int:
 
     home, memory = Settings(home=folder / "home"), Limits().sql_memory
     spark = session(home, name="bench-references", memory=memory, cores=2)
-    few: dict[str, tuple[float, float]] = {}
-    many: dict[str, tuple[float, float]] = {}
+    few: dict[str, ViewCost] = {}
+    many: dict[str, ViewCost] = {}
     try:
         for keys, found in ((FEW, few), (asked.keys, many)):
             states = write(spark, keys, folder / str(keys))
             for join in JOINS:
-                found[join.name] = seconds(spark, join, states)
-                print(f"{join.name}, {keys:,} keys: {found[join.name][0]:.2f} s", flush=True)
+                found[join.name] = view_cost(spark, join, STORED, states)
+                print(f"{join.name}, {keys:,} keys: {found[join.name].all_s:.2f} s", flush=True)
     finally:
         spark.stop()
     show(few, many, asked.keys)
@@ -108,34 +107,17 @@ def rows(spark: SparkSession, count: int, key: str, first: int) -> DataFrame:
     )  # fmt: skip
 
 
-def seconds(spark: SparkSession, join: Kind, states: Mapping[str, str]) -> tuple[float, float]:
-    """Of all its rows, and of those of one key."""
-    view_clock = ViewClock(watermarks={"made": "TIMESTAMP '2026-01-02 00:00:00Z'"})
-    bound = join.bound({name: STORED[name] for name in join.reads})
-    views = {
-        name: f"({STORED[name].view({name: states[name]}, view_clock)})" for name in bound.reads
-    }
-    text = bound.view(states if bound.reads_states else views, view_clock)
-
-    def read(query: str) -> float:
-        return timed(lambda: spark.sql(query).write.format("noop").mode("overwrite").save())
-
-    return read(text), read(f"SELECT * FROM ({text}) WHERE key = 'k7'")
-
-
-def show(
-    few: Mapping[str, tuple[float, float]], many: Mapping[str, tuple[float, float]], keys: int
-) -> None:
+def show(few: Mapping[str, ViewCost], many: Mapping[str, ViewCost], keys: int) -> None:
     shown = Table(title=f"{EVENTS:,} events, a reference table of {FEW:,} and of {keys:,} keys")
     for head in ("join", "few us/row", "many us/row", "x", "at most", "few key s", "many key s"):
         shown.add_column(head, no_wrap=True)
-    for name, (few_s, few_key_s) in few.items():
-        many_s, many_key_s = many[name]
-        per_row = few_s / (EVENTS + FEW), many_s / (EVENTS + keys)
+    for name, cost in few.items():
+        large = many[name]
+        per_row = cost.all_s / (EVENTS + FEW), large.all_s / (EVENTS + keys)
         times = per_row[1] / per_row[0]
         shown.add_row(
             name, *(f"{one * 1e6:.2f}" for one in per_row), f"{times:.2f}",
-            f"{MOST} {'ok' if times <= MOST else 'MISSED'}", f"{few_key_s:.2f}", f"{many_key_s:.2f}",
+            f"{MOST} {'ok' if times <= MOST else 'MISSED'}", f"{cost.key_s:.2f}", f"{large.key_s:.2f}",
         )  # fmt: skip
     Console(highlight=False).print(shown)
 

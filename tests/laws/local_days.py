@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 from tests.laws import oracle
@@ -52,7 +51,7 @@ class Place:
         def shown(records: Iterable[Record]) -> Shown:
             held: dict[Any, list[Record]] = defaultdict(list)
             for record in records:
-                if record.at is None or record.amount == Decimal("1.00"):  # filtered out
+                if record.at is None or record.amount == oracle.FILTERED:
                     continue
                 for window in self.windows(record.at):
                     held[record.key, *window].append(record)

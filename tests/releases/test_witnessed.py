@@ -59,6 +59,10 @@ def gate_of(lake: Lake, table: str) -> tuple[bool, str]:
     return check.passed, check.detail
 
 
+def full(*_: object) -> None:
+    raise OSError("no space left on device")
+
+
 def test_a_verify_of_all_of_history_asks_the_other_engine_at_the_same_position(lake: Lake) -> None:
     done = lake.do("verify", table=SALES.name)
 
@@ -116,9 +120,6 @@ def test_a_gate_asks_again_where_the_last_answer_is_of_another_position(lake: La
 def test_what_keeps_it_from_being_asked_costs_no_certificate(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
     monkeypatch.setattr(witnessing, "_rows", full)
 
     done = lake.do("verify", table=SALES.name)
@@ -135,9 +136,6 @@ def test_what_keeps_it_from_being_asked_costs_no_certificate(
 def test_a_plan_that_was_refused_as_it_failed_is_asked_about_again(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
     name = f"asked_again_by_{job}"
     plan = lake.build({SALES.name: SALES, name: replace(SALES, name=name)})
     monkeypatch.setattr(witnessing, "_rows", full)
