@@ -25,7 +25,7 @@ TABLES = (
 STORED = ("sales_per_region", "latest_order", "totals", "visits", "asked", "cancelled")
 AT_LEAST = {"kills": 10, "promotions": 3, "rollbacks": 2, "replays": 2, "full disks": 1, "records": 100_000}
 """Of each quarter of an hour."""
-BURSTS_A_MINUTE, BURST = 10, 1_000
+BURSTS_A_MINUTE, BURST = 10, 1_200
 QUARTER = 15
 
 
@@ -48,7 +48,7 @@ def least(minutes: float) -> dict[str, int]:
 
 
 def drawn(seed: int, minutes: float) -> list[Event]:
-    """The events of all lanes, oldest first. What must happen is drawn once more than it must."""
+    """The events of all lanes, oldest first: all that a run of so many minutes must hold, and more."""
     draw = random.Random(seed)
     seconds = minutes * 60
     events = [*_traffic(draw, minutes), *_work(draw, seconds, minutes), *_faults(draw, seconds, minutes)]
@@ -56,7 +56,7 @@ def drawn(seed: int, minutes: float) -> list[Event]:
 
 
 def _traffic(draw: random.Random, minutes: float) -> list[Event]:
-    """Half as many again as must be committed, in bursts: some are aborted, some left open."""
+    """A fifth more than must be committed, for a kill makes a sending fail; as many bursts are given up."""
     bursts = max(1, round(minutes * BURSTS_A_MINUTE))
     few, many = BURST * 6 // 10, BURST * 14 // 10
     sendings = [SENDINGS[number % len(SENDINGS)] for number in range(bursts)]
