@@ -350,7 +350,7 @@ def test_schemas_that_nobody_can_read_leave_the_others_alone(faked: Stage) -> No
     waiting = ("invalid", ("unreadable_by_schema",))
     assert found == [
         waiting, waiting, ("invalid", ("unreadable_by_schema:count",)), ("valid", ()), ("valid", ()),
-        ("invalid", ("unreadable_by_schema:at",)), waiting, waiting, waiting,
+        ("invalid", ("unreadable_by_schema:count",)), waiting, waiting, waiting,
     ]  # fmt: skip
     answer = answered(faked, log)
     assert (answer.verdict, answer.differences) == (EQUAL, ())
