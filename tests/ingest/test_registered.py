@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def document(**properties: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def name() -> str:
-    return f"things_{next(NUMBERS)}"
+    return f"things_{os.getpid()}_{next(NUMBERS)}"  # the registry is of all workers
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,16 @@ def test_schemas_are_known_by_id(server: FakeRegistry, registry: Registry) -> No
     assert registry.schemas(SUBJECT) == {5: schema("a"), 9: schema("a", "b")}
 
 
+@pytest.fixture
+def usual_depth() -> Iterator[None]:
+    """As deep as Python goes where nobody has asked for more: other tests of the process have."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_depth")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
