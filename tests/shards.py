@@ -39,7 +39,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "changelog": ("changelog", "published"),
     "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
-    "releases": ("releases", "batch", "lineage"),
+    "releases": ("releases", "batch", "difference", "lineage"),
     "witness": ("witness",),
     "console": ("console", "alarms"),
     "backup": ("backup",),

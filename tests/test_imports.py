@@ -24,6 +24,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("definitions",),
     ("lake",),
     ("backup",),
+    ("difference",),
     # the four never import each other: what one needs of another is handed in, or lies in the lake
     ("ingest", "speed", "batch", "reading"),
     ("releases", "changelog", "published", "lineage"),

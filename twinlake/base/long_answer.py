@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
 import structlog
 from starlette.responses import StreamingResponse
@@ -23,8 +23,9 @@ class LongAnswer(StreamingResponse):
     however it ended."""
 
     def __init__(
-        self, pieces: Iterator[bytes], close: Callable[[], Awaitable[None]], longest_s: float, slow_s: float,
-        type_: str, headers: Mapping[str, str] | None = None, is_ended: Callable[[], bool] = lambda: False,
+        self, pieces: Iterator[bytes] | AsyncIterator[bytes], close: Callable[[], Awaitable[None]],
+        longest_s: float, slow_s: float, type_: str, headers: Mapping[str, str] | None = None,
+        is_ended: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         super().__init__(pieces, headers=headers, media_type=type_)
         self._close = close

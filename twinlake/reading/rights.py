@@ -37,6 +37,12 @@ class Judge(Protocol):
     def may_read(self, user: User, view: str) -> bool:
         """Whether this user may read anything of this view of `serve`."""
 
+    def like(self, user: User, view: str) -> str:
+        """The same for all who see the same of this view of `serve`; empty for who sees all of it."""
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
+        """Whether what this user sees of the column tells its values apart."""
+
 
 class Unlimited:
     """Everybody sees everything."""
@@ -48,6 +54,12 @@ class Unlimited:
         return True
 
     def may_read(self, user: User, view: str) -> bool:
+        return True
+
+    def like(self, user: User, view: str) -> str:
+        return ""
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
         return True
 
 
@@ -106,6 +118,15 @@ class RightsInForce:
         return self.sees_everything(user) or all(
             self._rights.seesAll(self._owner, user.name, one) for one in views
         )
+
+    def like(self, user: User, view: str) -> str:
+        known = self._of_each.get(user.name)
+        if known is None or self.sees_all(user, view):
+            return "" if known else "nothing"
+        return json.dumps([known.rights, str(self._classified)], sort_keys=True)
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
+        return bool(self._rights.tellsApart(user.name, view, column))
 
     def _look_at_users(self) -> None:
         seen = _stamp(self._file)
