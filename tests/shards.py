@@ -36,7 +36,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "week": ("week",),
     "chaos": ("chaos",),
     "ingest": ("ingest",),
-    "changelog": ("changelog", "published"),
+    "changelog": ("changelog", "published", "webhooks"),
     "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
     "releases": ("releases", "batch", "difference", "lineage"),

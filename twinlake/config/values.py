@@ -34,6 +34,7 @@ from twinlake.config.sections import (
     Releases,
     Spark,
     Sql,
+    Webhooks,
 )
 
 _VARIABLES: ContextVar[dict[str, Any] | None] = ContextVar("what variables say", default=None)
@@ -61,6 +62,7 @@ class Values(BaseSettings):
     alarms: Alarms = Alarms()
     backup: Backups = Backups()
     proof: Proof = Proof()
+    webhooks: Webhooks = Webhooks()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
     lacks: tuple[str, ...] = ()

@@ -1,10 +1,11 @@
 """Changed: which rows of a table differ between two pins, the cheapest way that is exact.
 
-Changelogs, readers who follow a table and webhooks are all told of these rows.
+Changelogs, readers who follow a table and webhooks all get these rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from twinlake.lake.catalog.version import Pin
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 RECORDS, TOUCHED, ALL_KEYS = "new records", "touched keys", "all keys"
 WHOLE_EVERY_S = 30.0
@@ -82,6 +83,29 @@ def new_records(opened: LogView, old: Pin, new: Pin) -> DataFrame:
         for topic in opened.definition.inputs
     }
     return opened.spark.sql(opened.definition.view(relations, view_clock_at(opened.logs, new)))
+
+
+def gone_and_there(found: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Of rows with `l` and `r`: the columns `gone`, a key, and `row`, of which each row has one."""
+    from pyspark.sql import functions as F
+
+    key = F.struct(*(F.col("l").getField(name).alias(name) for name in keys))
+    gone = F.when(F.col("r").isNull(), key)
+    return found.select(gone.alias("gone"), F.col("r").alias("row"))
+
+
+def without_scales(found: DataFrame, *shown: Sequence[str]) -> DataFrame:
+    """Both sides with the columns that are shown, in their order."""
+    from pyspark.sql import functions as F
+
+    names = list(dict.fromkeys(one for names in shown for one in names))
+
+    def row(at: str) -> Column:
+        there = found.select(f"{at}.*").columns
+        kept = F.struct(*(F.col(at).getField(name).alias(name) for name in names if name in there))
+        return F.when(F.col(at).isNotNull(), kept).alias(at)
+
+    return found.select(row("l"), row("r"))
 
 
 def _all_new(rows: DataFrame) -> DataFrame:

@@ -242,12 +242,12 @@ TOPIC_WITNESSED = Metric(
     meaning="When the witness has said so of the topic, in seconds since 1970.",
 )  # fmt: skip
 
-# -- what goes along with live tables: changelogs, and published tables
+# -- what goes along with live tables: changelogs, published tables and webhooks
 
 OUTPUT_ERROR = Metric(
     name="twinlake_output_error", unit=YES, labels=("output", "table"),
-    meaning="Whether the `changelog` of the table is not sent, or what is `published` of it not written, for "
-    "an error; it is tried again.",
+    meaning="Whether the `changelog` of the table is not sent, what is `published` of it not written, or its "
+    "`webhook` not delivered, for an error; it is tried again.",
 )  # fmt: skip
 OUTPUT_POSITION = Metric(
     name="twinlake_output_position", unit="batch number", labels=("output", "table", "topic"),

@@ -340,11 +340,8 @@ def open_version(
     lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ,
     creates: bool = True,
 ) -> Opened:  # fmt: skip
-    """Makes the version ready; the Delta table of a stored kind is created where it is missing, unless that
-    is not wanted: then FileNotFoundError, for who only reads.
-
-    `reads` are the opened versions of `version.reads`, by table.
-    """
+    """Makes the version ready; `reads` are the opened versions of `version.reads`, by table. Where the Delta
+    table of a stored kind is missing it is created, or it is a FileNotFoundError for who only reads."""
     from pyspark.sql.types import IntegerType
 
     definition = from_json(version.definition)

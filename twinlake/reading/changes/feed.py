@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +19,13 @@ import structlog
 
 from twinlake.base.errors import BusyError, TwinlakeError
 from twinlake.config.users import User
-from twinlake.difference.changed import all_rows, changed_rows, rest_s
+from twinlake.difference.changed import (
+    all_rows,
+    changed_rows,
+    gone_and_there,
+    rest_s,
+    without_scales,
+)
 from twinlake.reading.answer import Answer, Answers
 from twinlake.reading.changes.pins import At, Pins
 from twinlake.reading.changes.seen import Seen
@@ -27,7 +33,7 @@ from twinlake.reading.reader import Reader
 from twinlake.reading.rights import Judge
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LOOK_S = 0.5
 AT_ONCE = 2
@@ -114,10 +120,10 @@ class Feeds:
         if before is not None and before.opened.definition.view_keys == keys:
             changed = changed_rows(before.opened, before.pin, to.opened, to.pin)
         found = changed.rows if changed else all_rows(to.opened, to.pin)
-        found = _without_scales(found, *(one.opened.definition.timeless for one in (to, before or to)))
+        found = without_scales(found, *(one.opened.definition.timeless for one in (to, before or to)))
         if like:
             found = self.seen.of(feed.table, keys, found, user)
-        answer = self._answers.of(_shown(found, keys), None)
+        answer = self._answers.of(gone_and_there(found, keys), None)
         if changed:
             feed.rest(rest_s(to.opened, changed.way, time.monotonic() - began))
         return Delivery(to=to, keys=keys, is_whole=changed is None, found=answer)
@@ -216,25 +222,3 @@ def _is_after(at: At | None, seen: At | None) -> bool:
 def _close(made: asyncio.Future[Delivery]) -> None:
     if not made.cancelled() and made.exception() is None and (found := made.result().found):
         found.close()
-
-
-def _shown(found: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Columns `gone` and `row`, see `Delivery`."""
-    from pyspark.sql import functions as F
-
-    key = F.struct(*(F.col("l").getField(name).alias(name) for name in keys))
-    gone = F.when(F.col("r").isNull(), key)
-    return found.select(gone.alias("gone"), F.col("r").alias("row"))
-
-
-def _without_scales(found: DataFrame, *shown: Sequence[str]) -> DataFrame:
-    """Both sides with the columns that readers see, in their order."""
-    from pyspark.sql import functions as F
-
-    sides = []
-    for side in "lr":
-        there = found.select(f"{side}.*").columns
-        names = [name for name in dict.fromkeys(one for names in shown for one in names) if name in there]
-        row = F.struct(*(F.col(side).getField(name).alias(name) for name in names))
-        sides.append(F.when(F.col(side).isNotNull(), row).alias(side))
-    return found.select(*sides)

@@ -138,21 +138,21 @@ class Pins:
             reads[name] = pin
         if any(one is None for one in clocks.values()):
             return None
-        told = {topic: one.metadata for topic, one in clocks.items() if one}
+        data = {topic: one.metadata for topic, one in clocks.items() if one}
         return Pin(
             version=opened.version, position={topic: at[topic] for topic in opened.version.topics},
-            watermarks={topic: one.get("watermark") for topic, one in told.items()},
-            clocks={topic: dict(one.get("clocks") or {}) for topic, one in told.items()},
-            reads={name: _with_clocks(pin, told) for name, pin in reads.items()},
+            watermarks={topic: one.get("watermark") for topic, one in data.items()},
+            clocks={topic: dict(one.get("clocks") or {}) for topic, one in data.items()},
+            reads={name: _with_clocks(pin, data) for name, pin in reads.items()},
         )  # fmt: skip
 
 
-def _with_clocks(pin: Pin, told: Mapping[str, dict[str, Any]]) -> Pin:
+def _with_clocks(pin: Pin, data: Mapping[str, dict[str, Any]]) -> Pin:
     """All that is read sees the clocks of the logs, so that what it shows of time is no difference."""
     return replace(
         pin,
-        watermarks={topic: told[topic].get("watermark") for topic in pin.position},
-        clocks={topic: dict(told[topic].get("clocks") or {}) for topic in pin.position},
+        watermarks={topic: data[topic].get("watermark") for topic in pin.position},
+        clocks={topic: dict(data[topic].get("clocks") or {}) for topic in pin.position},
     )
 
 
@@ -196,11 +196,11 @@ def _last_at(feed: MaintainedVersion, batch: int) -> Pin | None:
 
 
 def _pin_of(feed: MaintainedVersion, delta_version: int, commit: Commit) -> Pin:
-    told = commit.metadata
+    data = commit.metadata
     return Pin(
-        version=feed.version, position={feed.topic: told["position"][feed.topic]},
-        watermarks={feed.topic: told["watermark"]}, clocks={feed.topic: told.get("clocks")},
-        delta_version=delta_version, step=told["step"],
+        version=feed.version, position={feed.topic: data["position"][feed.topic]},
+        watermarks={feed.topic: data["watermark"]}, clocks={feed.topic: data.get("clocks")},
+        delta_version=delta_version, step=data["step"],
     )  # fmt: skip
 
 

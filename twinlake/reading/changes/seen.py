@@ -41,7 +41,7 @@ class Seen:
         if not all(self._judge.tells_apart(user, table, key) for key in keys):
             raise UsageError(
                 f"table {table} cannot be followed by {user.name}",
-                f"rows are told apart by {', '.join(keys)}, and their rights hide some of that",
+                f"its key is {', '.join(keys)}, and their rights hide some of that",
                 "have those columns shown, or masked by `hash`, which keeps values apart",
             )
 
