@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.history import LATEST as LATEST_ORDER
@@ -224,6 +225,7 @@ def test_one_who_is_too_far_behind_gets_the_whole(stage: Stage, server: SqlServe
         reader.until(lambda one: one.at)
     batch = stage.append(3, status="'cancelled'")
     feed, _ = stage.feeds[LATEST, stage.versions[LATEST].name]
+    DeltaTable(str(feed.path)).create_checkpoint()
     away = stage.lake.parent / "away"
     away.mkdir(exist_ok=True)
     version = int(reader.at.split(".")[3])

@@ -73,14 +73,15 @@ class Known(NamedTuple):
 class RightsInForce:
     """Follows the users' `file` and the lake's classifications, every second and whenever somebody signs in.
 
-    `ended` is called with each user who may read something else from now on, or nothing, and the error for
-    them; statements and connections over JDBC end here, those of who has another password,
-    too. Where the file cannot be read nobody reads anything.
+    `ended` is called with each user who may read something else from now on, or nothing, or has another
+    password, with the error for them, and whether it is the password alone. Statements and connections over
+    JDBC end here. Where the file cannot be read nobody reads anything.
     """
 
     def __init__(
-        self, spark: SparkSession, lake: Location, file: Path, ended: Callable[[str, TwinlakeError], object]
-    ) -> None:
+        self, spark: SparkSession, lake: Location, file: Path,
+        ended: Callable[[str, TwinlakeError, bool], object],
+    ) -> None:  # fmt: skip
         self._lake, self._file, self._ended = lake, file, ended
         jvm: Any = spark._jvm
         self._rights, self._sessions = jvm.twinlake.reading.Rights, jvm.twinlake.reading.Sessions
@@ -154,8 +155,8 @@ class RightsInForce:
                 "connect again; `twinlake users list` shows the rights",
             )  # fmt: skip
             self._sessions.end(name, why.what, why.why, why.remedy)
-            if not is_in:  # a statement over HTTP ends soon, and may have come with the password of now
-                self._ended(name, why)
+            # a statement over HTTP ends soon, and may have come with the password of now
+            self._ended(name, why, is_in)
 
     def _look_at_classes(self) -> None:
         published = described.published(self._lake, described.CLASSES)

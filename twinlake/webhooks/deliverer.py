@@ -85,7 +85,7 @@ class Deliverer(TableWorker):
         )  # fmt: skip
 
     def _forget(self) -> None:
-        self._posted = None
+        """What is known is what the file says."""
 
     def _look(self) -> None:
         live, version = self._live()

@@ -65,6 +65,12 @@ class Webhooks(TableWorkers[Webhook, Deliverer]):
 def _refuse(lake: OpenLake, table: str, url: str) -> None:
     """UsageError for what can be known to be wrong before anything is posted."""
     parts = urlsplit(url)
+    try:
+        is_one = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no port is so great
+        is_one = False
+    if not is_one:
+        raise UsageError("the address was refused", "it has no host, or no port that there is", "correct it")
     if parts.username or parts.password or parts.fragment:
         raise UsageError(
             "the address was refused", "it has a login or a fragment in it",

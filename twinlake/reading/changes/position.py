@@ -1,7 +1,8 @@
 """Position: how far a reader has followed a table, as text that the reader keeps and shows again.
 
-`latest_order.7.orders=120.31.5f0c9a3e.1d4e`: the table, the release, the batches of its logs, the versions of
-the Delta tables that it was read at, what tells this lake's past from another's, and a sum over all of it.
+`latest_order.7.orders=120.31.5f0c9a3e77d1.1d4e9a02`: the table, the release, the batches of its logs, the
+versions of the Delta tables that it was read at, what tells this lake's past from another's, and a sum over
+all of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from twinlake.lake.catalog.version import Pin, pin_json
 
 LONGEST = 4_000
 BEGINNING, NOW = "beginning", "now"
-_IDENTITY, _SUM = 12, 4
+_IDENTITY, _SUM = 12, 8
 _FORM = re.compile(
     r"(?P<table>\w{1,200})\.(?P<release>\d{1,12})\.(?P<batches>[^\s=,]{1,250}=\d{1,18}(,[^\s=,]{1,250}=\d{1,18})*)"
     rf"\.(?P<commits>(\d{{1,18}}(-\d{{1,18}})*)?)\.(?P<identity>[0-9a-f]{{{_IDENTITY}}})"

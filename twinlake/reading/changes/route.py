@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -33,7 +33,8 @@ EVENTS = "text/event-stream"
 MOST_READERS, OF_ONE_USER = 200, 20
 LOOK_S = 1.0
 """So often it is looked whether a reader is still there and still may read."""
-HEARTBEAT_S = 15.0
+HEARTBEAT_S, HEARTBEAT = 15.0, b": nothing new\n\n"
+"""So that proxies keep a connection on which nothing comes, and those that are dead are noticed."""
 FIRST_S = 30.0
 """So long a reader waits for where the table is, which takes one look."""
 COME_BACK_MS = 2_000
@@ -87,34 +88,35 @@ def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatement
                 seen = await feeds.look(lambda: feeds.pins.seen(position))
             one = entered.enter_context(running.one(user.name, f"follow {table}"))
             running.sends(one)
+            one.lasts = True
             entered.callback(running.has_sent, one)
             reader = Reader(table=table, user=user, one=one, is_there=request.is_disconnected)
             why = LOST if position is not None and seen is None else ""
             pieces = _until_cut(feed, feeds, look_ups, reader, seen, why)
+            entered.push_async_callback(pieces.aclose)  # who has left gives back what it was being sent
             leaves = entered.pop_all()
-        return LongAnswer(
-            pieces, leaves.aclose, math.inf, wire.SLOW_S, EVENTS, HEADERS, is_ended=one.cut.is_set
-        )
+        return LongAnswer(pieces, leaves.aclose, math.inf, wire.SLOW_S, EVENTS, HEADERS)
 
 
 async def _until_cut(
     feed: Feed, feeds: Feeds, look_ups: LookUps, reader: Reader, seen: At | None, why: str
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """All events; the last one says why there are no more."""
     yield f"retry: {COME_BACK_MS}\n\n".encode()
     if seen is not None:
         yield _event("changes", _told(Delivery(to=seen, keys=seen.opened.definition.view_keys)), seen)
     like = feeds.judge.like(reader.user, reader.table)
     try:
-        async for piece in _events(feed, feeds, look_ups, reader, seen, why, like):
-            yield piece
+        async with aclosing(_events(feed, feeds, look_ups, reader, seen, why, like)) as pieces:
+            async for piece in pieces:
+                yield piece
     except TwinlakeError as error:
         yield _event("ended", (reader.one.why or error).to_json())
 
 
 async def _events(
     feed: Feed, feeds: Feeds, look_ups: LookUps, reader: Reader, seen: At | None, why: str, like: str
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     quiet_s = 0.0
     while not await reader.is_there():
         _refuse_changed(feeds, look_ups, reader, like)
@@ -123,7 +125,7 @@ async def _events(
             quiet_s += LOOK_S
             if quiet_s >= HEARTBEAT_S:
                 quiet_s = 0.0
-                yield b": nothing new\n\n"
+                yield HEARTBEAT
             continue
         quiet_s = 0.0
         async with feed.delivery(seen, at, reader.user) as found:
