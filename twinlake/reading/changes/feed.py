@@ -124,6 +124,12 @@ class Feeds:
         if like:
             found = self.seen.of(feed.table, keys, found, user)
         answer = self._answers.of(gone_and_there(found, keys), None)
+        if self.judge.like(user, feed.table) != like:  # others share it who may not see this
+            answer.close()
+            raise BusyError(
+                f"{feed.table} is not followed any further", f"the rights of {user.name} have changed",
+                "come back",
+            )  # fmt: skip
         if changed:
             feed.rest(rest_s(to.opened, changed.way, time.monotonic() - began))
         return Delivery(to=to, keys=keys, is_whole=changed is None, found=answer)
