@@ -104,7 +104,9 @@ def test_at_every_position_the_receiver_has_what_the_view_shows(
         [one for one in receiver.got if one.said["id"] == receiver.got[0].said["id"]]
     )
     keys = [one.key for one in receiver.got]
-    assert keys == [f"{one.said['id']}/{one.said['part']}" for one in receiver.got]
+    kinds = ["/whole" if one.said["whole"] else "" for one in receiver.got]
+    said = [one.said for one in receiver.got]
+    assert keys == [f"{one['id']}{kind}/{one['part']}" for one, kind in zip(said, kinds, strict=True)]
     assert len({*keys}) == len(keys)
 
 

@@ -22,7 +22,7 @@ from twinlake.base.location import Location
 from twinlake.base.post import post
 from twinlake.base.times import format_moment
 from twinlake.difference.changed import all_rows, changed_rows, gone_and_there, rest_s, without_scales
-from twinlake.difference.touched import is_readable
+from twinlake.difference.touched import is_known, is_readable
 from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.read_errors import damage_in
@@ -53,6 +53,7 @@ class Deliverer(TableWorker):
         self._url, self._begin, self._folder = url, begin, folder
         self._answers = Answers(lake.spark, MOST_BYTES, 2 * MOST_BYTES, pool="webhooks", kept_free=KEPT_FREE)
         self._posted: Posted | None = None
+        self._sure: Place | None = None
         self._rows, self._way, self._sent_at, self._tries = 0, "", "", 0
         self._rest_until = 0.0  # on the monotonic clock
 
@@ -91,9 +92,9 @@ class Deliverer(TableWorker):
         live, version = self._live()
         posted = self._posted = self._posted or load(self._folder, self.table, self._url)
         if posted.next is None:
-            if posted.sent and (posted.sent.release, posted.sent.pin["position"]) == (
-                live.number, self._lake.versions.position(version),
-            ):  # fmt: skip
+            at = live.number, self._lake.versions.position(version)
+            sent = posted.sent
+            if sent and (sent.release, sent.pin["position"]) == at and self._is_of_this_lake(sent):
                 return
             if time.monotonic() < self._rest_until:
                 return
@@ -101,6 +102,16 @@ class Deliverer(TableWorker):
             posted = self._begun(posted, place_of(live.number, pin))
         if posted.next is not None:
             self._deliver(posted, posted.next)
+
+    def _is_of_this_lake(self, sent: Place) -> bool:
+        """One that was restored and has read on may be at the same batch with other records."""
+        if self._sure != sent:
+            pin = sent.pinned(self.table, self._lake.versions.get)
+            before = self._opened(pin)
+            if pin is None or before is None or not is_known(before, pin):
+                return False
+            self._sure = sent
+        return True
 
     def _begun(self, posted: Posted, to: Place) -> Posted:
         """What goes out next is known before any of it goes out."""
@@ -160,6 +171,8 @@ class Deliverer(TableWorker):
             raise BusyError("nothing is posted without a signature", "[webhooks] names no secret_file", "")
         secret, count = read_secret(secret_file).encode(), 0
         position = position_of(self.table, to.release, pin).text
+        # what was a difference before a kill may have to be the whole after it
+        key = f"{position}/whole" if is_whole else position
         for part, (rows, gone, more) in enumerate(_parts(answer), start=1):
             if self._run.cancelled.is_set():
                 raise BusyError("the webhook was stopped", "", "")
@@ -171,7 +184,7 @@ class Deliverer(TableWorker):
             body = json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
             at = str(int(self._lake.clock().timestamp()))
             post(self._url, body, {
-                "Content-Type": "application/json", "Idempotency-Key": f"{position}/{part}",
+                "Content-Type": "application/json", "Idempotency-Key": f"{key}/{part}",
                 SIGNATURE: f"t={at},v1={signature(secret, at, body)}",
             }, "the webhook")  # fmt: skip
             count += len(rows) + len(gone)

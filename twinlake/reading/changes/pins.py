@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from twinlake.base.errors import TwinlakeError
 from twinlake.base.location import Location
 from twinlake.difference.touched import is_repaired
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, open_version
@@ -80,8 +81,11 @@ class Pins:
             return None
         if load(version_file(self._lake, position.table, name)).retired_at:
             return None
-        opened = self._version(position.table, name)
-        pin = self._pin(opened, position.batches, iter(position.commits))
+        try:
+            opened = self._version(position.table, name)
+            pin = self._pin(opened, position.batches, iter(position.commits))
+        except (FileNotFoundError, TwinlakeError):  # whatever is wrong with it: what is live is shown whole
+            return None
         if pin is None or identity(pin) != position.identity:
             return None
         return At(release=release.number, opened=opened, pin=pin)
@@ -129,26 +133,24 @@ class Pins:
         if isinstance(opened, MaintainedVersion):
             pin = _pin_at(opened, next(commits, -1))
             return pin if pin and pin.position == {opened.topic: at[opened.topic]} else None
-        clocks = {topic: _log_commit(log, at[topic]) for topic, log in opened.logs.items()}
+        data = dict[str, dict[str, Any]]()
+        for topic, log in opened.logs.items():
+            if (metadata := _log_metadata(log, at[topic])) is None:
+                return None
+            data[topic] = metadata
         reads = {}
         for name, read in sorted(opened.reads.items()):
             pin = self._pin(_as_opened(read), {topic: at[topic] for topic in read.version.topics}, commits)
             if pin is None:
                 return None
-            reads[name] = pin
-        if any(one is None for one in clocks.values()):
-            return None
-        data = {topic: one.metadata for topic, one in clocks.items() if one}
-        return Pin(
-            version=opened.version, position={topic: at[topic] for topic in opened.version.topics},
-            watermarks={topic: one.get("watermark") for topic, one in data.items()},
-            clocks={topic: dict(one.get("clocks") or {}) for topic, one in data.items()},
-            reads={name: _with_clocks(pin, data) for name, pin in reads.items()},
-        )  # fmt: skip
+            reads[name] = _with_clocks(pin, data)
+        return _with_clocks(
+            Pin(version=opened.version, position={topic: at[topic] for topic in data}, reads=reads), data
+        )
 
 
 def _with_clocks(pin: Pin, data: Mapping[str, dict[str, Any]]) -> Pin:
-    """All that is read sees the clocks of the logs, so that what it shows of time is no difference."""
+    """By the clocks of the logs: all that is read sees the same, so what follows them differs nowhere."""
     return replace(
         pin,
         watermarks={topic: data[topic].get("watermark") for topic in pin.position},
@@ -187,24 +189,31 @@ def _pin_at(feed: MaintainedVersion, delta_version: int) -> Pin | None:
     commit = kept_commits.newest_with_place(
         feed.path, delta_version, lambda metadata: step_place(feed.topic, metadata)
     )
+    if commit is None and delta.commit(feed.path, 0) is not None:  # nothing has come yet
+        commit = Commit(version=0, metadata={"position": {feed.topic: 0}, "watermark": None, "step": 0})
     return _pin_of(feed, delta_version, commit) if commit else None
 
 
 def _last_at(feed: MaintainedVersion, batch: int) -> Pin | None:
     found = kept_commits.last_at(feed.path, lambda metadata: step_place(feed.topic, metadata), batch)
-    return _pin_of(feed, found.version, found) if found else None
+    if found is None:
+        newest = _pin_at(feed, delta.newest_version(feed.path))
+        return newest if newest and not newest.step else None
+    return _pin_of(feed, found.version, found)
 
 
 def _pin_of(feed: MaintainedVersion, delta_version: int, commit: Commit) -> Pin:
     data = commit.metadata
     return Pin(
         version=feed.version, position={feed.topic: data["position"][feed.topic]},
-        watermarks={feed.topic: data["watermark"]}, clocks={feed.topic: data.get("clocks")},
+        watermarks={feed.topic: data["watermark"]}, clocks={feed.topic: data.get("clocks", {})},
         delta_version=delta_version, step=data["step"],
     )  # fmt: skip
 
 
-def _log_commit(log: Log, batch: int) -> Commit | None:
-    """The one that has added this batch, as long as it is kept."""
+def _log_metadata(log: Log, batch: int) -> dict[str, Any] | None:
+    """What the commit says that has added this batch, as long as it is kept; nothing of an empty log."""
+    if not batch:
+        return {}
     found = kept_commits.last_at(log.path, lambda metadata: metadata.get("batch"), batch)
-    return found if found and found.metadata["batch"] == batch else None
+    return found.metadata if found and found.metadata["batch"] == batch else None
