@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,9 +136,10 @@ def following(
         yield found
     finally:
         ending.set()
-        client.close()
-        answer.close()
+        with suppress(OSError):  # a close alone would wait for what the thread reads
+            answer.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
         thread.join(10)
+        client.close()
 
 
 class Refused(Exception):

@@ -262,7 +262,8 @@ def test_one_who_takes_nothing_is_cut_off_and_others_go_on(
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.sendall(f"GET /tables/{TABLE}/changes HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         wait_for("it to be sent", lambda: server.listed or None, 10, every_s=0.01)
-        with following(server.url, TABLE, "now") as quick:
+        held = Follows(table={(str(number),): {} for number in range(200)})
+        with following(server.url, TABLE, "now", held=held) as quick:
             quick.until_at(1)
             wait_for("the slow one to be cut off", lambda: len(server.listed) == 1 or None, 20)
             server.table.states.append({})
