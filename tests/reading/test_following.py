@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from tests import chromium
 from tests.broker import free_port
 from tests.history import LATEST, version_of
 from tests.reading.follows import Follows, Refused, following
@@ -282,3 +284,35 @@ def test_what_is_asked_wrongly_is_refused(server: Server) -> None:
     assert status(f"/tables/{TABLE}/changes", **{"Last-Event-ID": "nonsense"}) == 400
     assert status(f"/tables/{TABLE}/changes", **{"Sec-Fetch-Site": "same-site"}) == 400
     assert status(f"/tables/{TABLE}/changes", Accept="text/html") == 200
+
+
+@chromium.needed
+def test_a_browser_shows_the_table_as_it_changes_and_takes_no_value_for_html(
+    server: Server, tmp_path: Path
+) -> None:
+    driver = chromium.started(tmp_path / "profile", (800, 600))
+    try:
+        driver.get(f"{server.url}/tables/{TABLE}/changes")
+
+        def shows(*lines: str) -> None:
+            def there() -> bool | None:
+                found = [one.text for one in driver.find_elements("css selector", "tbody tr")]
+                return sorted(found) == sorted(lines) or None
+
+            wait_for("the page", there, 60, remedy=driver.page_source)
+
+        shows("a 1")
+        server.table.states.append({"<b>b</b>": 2, "c": 3})
+        shows("<b>b</b> 2", "c 3")
+        assert driver.find_element("id", "state").text == '2 rows, release 1, {"orders":2}'
+        assert driver.find_element("tag name", "h1").text == TABLE
+        assert driver.find_elements("css selector", "tbody b") == []
+        assert not [one for one in driver.get_log("browser") if "Content Security" in one["message"]]
+
+        for one in list(server.running._here.values()):
+            one.end(BusyError("it was cancelled", ""))  # the browser comes back by itself, with its position
+        server.table.states.append({"c": 4})
+        shows("c 4")
+        assert server.table.made[-1] == ("2", "3")
+    finally:
+        driver.quit()
