@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-scale bench-witness docs pictures site wheel lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-references bench-scale bench-witness docs pictures site wheel lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-look-ups  look-ups by key beside the stream, against SQL (about 5 minutes)"
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
+	@echo "make bench-references  joins with a table of 5 million keys, without services (about 3 minutes)"
 	@echo "make bench-scale  what grows with ids, files, commits and partitions, without services (about a minute)"
 	@echo "make bench-witness  CPU-seconds of the second engine by kind and measure, without services (about 3 minutes)"
 	@echo "make bench-rebuilds  the same against rebuilds of a real lake (about 10 minutes)"
@@ -114,6 +115,9 @@ bench-witness: install
 
 bench-rebuilds: jars
 	@$(PY) -m benchmarks.rebuilds
+
+bench-references: jars
+	@$(PY) -m benchmarks.references
 
 bench-scale: install
 	@$(PY) -m benchmarks.scale

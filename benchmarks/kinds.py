@@ -13,7 +13,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -129,24 +129,29 @@ def partial_seconds(table: StoredKind, rows: DataFrame) -> float:
 
 
 def view_seconds(spark: SparkSession, table: StoredKind, states: Path) -> float:
-    text = table.view({table.name: f"parquet.`{states}`"}, ViewClock())
-    return round(timed(lambda: spark.sql(text).write.format("noop").mode("overwrite").save()), 2)
+    return read_seconds(spark, table.view({table.name: f"parquet.`{states}`"}, ViewClock()))
+
+
+def read_seconds(spark: SparkSession, query: str) -> float:
+    return round(timed(lambda: spark.sql(query).write.format("noop").mode("overwrite").save()), 2)
 
 
 def over_tables(spark: SparkSession, table: Kind, folder: Path) -> ViewCost:
     """The view over the merged states of the tables that it reads."""
-    stored = {one.name: one for one in STORED}
+    states = {name: f"parquet.`{folder / name / 'merged'}`" for name in table.reads}
+    return view_cost(spark, table, {one.name: one for one in STORED}, states)
+
+
+def view_cost(
+    spark: SparkSession, table: Kind, stored: Mapping[str, StoredKind], states: Mapping[str, str]
+) -> ViewCost:
+    """The view over these states (SQL by table) of stored tables."""
     bound = table.bound({name: stored[name] for name in table.reads})
     view_clock = ViewClock(watermarks={"made": END})
-    states = {name: f"parquet.`{folder / name / 'merged'}`" for name in bound.reads}
     views = {name: f"({stored[name].view({name: states[name]}, view_clock)})" for name in bound.reads}
     text = bound.view(states if bound.reads_states else views, view_clock)
     asked = f"SELECT * FROM ({text}) WHERE key = 'k7'"
-
-    def seconds(query: str) -> float:
-        return round(timed(lambda: spark.sql(query).write.format("noop").mode("overwrite").save()), 2)
-
-    return ViewCost(table=bound.name, all_s=seconds(text), key_s=seconds(asked))
+    return ViewCost(table=bound.name, all_s=read_seconds(spark, text), key_s=read_seconds(spark, asked))
 
 
 def timed(work: Callable[[], None]) -> float:

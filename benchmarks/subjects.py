@@ -26,6 +26,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Hopping, Tumbling
 
@@ -87,6 +88,10 @@ STORED: tuple[StoredKind, ...] = (
     History(
         name="history", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),
         values=("item", "amount"),
+    ),
+    Trailing(
+        name="trailing", inputs=("made",), columns=_COLUMNS, keys=("key",), on="at",
+        last={"5 minutes": _BASE},
     ),
     Sessions(
         name="sessions", inputs=("made",), columns=_COLUMNS, keys=("key",), on="at", gap="10 minutes",

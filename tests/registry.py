@@ -61,12 +61,12 @@ class FakeRegistry:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def add(self, subject: str, schema_id: int, schema: dict[str, Any]) -> None:
-        """The next version of a subject."""
+        """The next version of a subject; one that is not Avro's as `twinlake/topics/registered.py` has it."""
         self.subjects.setdefault(subject, []).append((schema_id, schema))
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """The next version of a subject; the id that it was given."""
-        return int(self._register(subject, {"schema": json.dumps(schema)})[1]["id"])
+        return int(self._register(subject, _shown(schema))[1]["id"])
 
     def _admits(self, shown: str | None) -> bool:
         if self.login is None:
@@ -105,17 +105,16 @@ class FakeRegistry:
         if not version:
             return 200, list(range(1, len(versions) + 1))
         schema_id, schema = versions[int(version[0]) - 1]
-        text = json.dumps(schema)
-        return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, "schema": text}
+        return 200, {"subject": subject, "version": int(version[0]), "id": schema_id, **_shown(schema)}
 
     def _by_id(self, schema_id: int) -> tuple[int, Any]:
         for known, schema in (one for versions in self.subjects.values() for one in versions):
             if known == schema_id:
-                return 200, {"schema": json.dumps(schema)}
+                return 200, _shown(schema)
         return 404, {"error_code": 40403, "message": "no such schema"}
 
     def _register(self, subject: str, sent: dict[str, Any]) -> tuple[int, Any]:
-        schema = json.loads(sent["schema"])
+        schema = _said(sent)
         for schema_id, known in self.subjects.get(subject, []):
             if known == schema:
                 return 200, {"id": schema_id}
@@ -137,3 +136,21 @@ class FakeRegistry:
         """Frees the port."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _shown(schema: dict[str, Any]) -> dict[str, Any]:
+    """As a registry answers: it leaves out the type of Avro."""
+    if "schemaType" not in schema or "type" in schema:
+        return {"schema": json.dumps(schema)}
+    said = schema["schema"]
+    return {**schema, "schema": said if isinstance(said, str) else json.dumps(said)}
+
+
+def _said(sent: dict[str, Any]) -> dict[str, Any]:
+    """The inverse."""
+    type_ = sent.get("schemaType", "AVRO")
+    if type_ == "PROTOBUF":
+        more = {"references": sent["references"]} if sent.get("references") else {}
+        return {"schemaType": type_, "schema": sent["schema"], **more}
+    document: dict[str, Any] = json.loads(sent["schema"])
+    return document if type_ == "AVRO" else {"schemaType": type_, "schema": document}

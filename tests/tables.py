@@ -16,11 +16,13 @@ from twinlake.kinds.events import Events
 from twinlake.kinds.history import History
 from twinlake.kinds.kind import StoredKind
 from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.extremes import Max
 from twinlake.kinds.measures.multisets import TopK
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.windows import Hopping, Tumbling
 
 Records = list[dict[str, Any]]
@@ -164,6 +166,23 @@ def _by_log(records: Records) -> Shown:
     return _statuses(timed)
 
 
+def _paces(records: Records) -> Shown:
+    """Of each order those of its customer before it, looked at one by one."""
+    found = {}
+    for one in records:
+        before = [
+            other for other in records
+            if other["customer"] == one["customer"]
+            and (other[AT], _of(other, COORDINATE)) < (one[AT], _of(one, COORDINATE))
+        ]  # fmt: skip
+        lately, long = (
+            [other["amount"] for other in before if other[AT] >= one[AT] - length] for length in (GAP, SIZE)
+        )
+        spent = sum(long) if long else None
+        found[_of(one, COORDINATE)] = (len(lately), len(long), spent, max(long, default=None))
+    return found
+
+
 _ADDED = {"sales": Sum("amount"), "orders": Count()}
 _TOTALS = Aggregate(
     name="totals", inputs=("orders",), columns={name: name for name in ("region", "customer", AT, "amount")},
@@ -219,6 +238,17 @@ CASES = (
     ),
     Case(table=STATUSES, oracle=_by_time, **_OF_VERSIONS),
     Case(table=replace(STATUSES, name="followed_statuses", order=()), oracle=_by_log, **_OF_VERSIONS),
+    Case(
+        table=Trailing(
+            name="paces", inputs=("orders",), columns={name: name for name in ("customer", AT, "amount")},
+            keys=("customer",), on=AT, cell="2 minutes",
+            last={
+                "40 seconds": {"lately": Count()},
+                "3 minutes": {"long": Count(), "spent": Sum("amount"), "most": Max("amount")},
+            },
+        ),
+        keys=COORDINATE, values=("lately", "long", "spent", "most"), oracle=_paces,
+    ),
     Case(
         table=Events(
             name="paid", inputs=("orders",), where="status = 'paid'",

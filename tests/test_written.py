@@ -20,6 +20,8 @@ import twinlake
 from tests.project import PROJECT
 from twinlake.cli.app import build_app
 from twinlake.config import settings_file
+from twinlake.kinds.sql_form.reading import definition
+from twinlake.kinds.sql_form.writing import as_json, statement
 from twinlake.topics.contract_file import load_contract
 
 PAGES = sorted(
@@ -168,6 +170,17 @@ def test_python_is_python_imports_what_is_there_and_defines_what_a_project_takes
         names = {name: getattr(twinlake, name) for name in twinlake.__all__}
         exec(compile(tree, str(block), "exec"), names)
         assert names["TABLE"].name.isidentifier()
+
+
+DEFINED = ("docs/sql.md", "docs/definitions.md", "docs/gallery.md")
+"""Pages whose SQL is that of definitions; that of others is what readers ask."""
+
+
+@pytest.mark.parametrize("block", [one for one in written("sql") if one.page in DEFINED], ids=str)
+def test_sql_of_definitions_is_one_and_is_written_as_it_would_be(block: Written) -> None:
+    table = definition(block.text, "t")
+
+    assert as_json(definition(statement(table), "t")) == as_json(table)
 
 
 @pytest.mark.parametrize("block", written("yaml"), ids=str)

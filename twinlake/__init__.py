@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from twinlake.kinds.steps import Explode as Explode
     from twinlake.kinds.store import Store as Store
     from twinlake.kinds.top_rows import TopRows as TopRows
+    from twinlake.kinds.trailing import Trailing as Trailing
     from twinlake.kinds.union import Union as Union
     from twinlake.kinds.windows import Hopping as Hopping
     from twinlake.kinds.windows import Tumbling as Tumbling
@@ -85,6 +86,7 @@ _PLACES = {
     "kinds.steps": ("Explode",),
     "kinds.store": ("Store",),
     "kinds.top_rows": ("TopRows",),
+    "kinds.trailing": ("Trailing",),
     "kinds.union": ("Union",),
     "kinds.windows": ("Hopping", "Tumbling"),
     "remote": ("metadata", "read", "read_batches"),

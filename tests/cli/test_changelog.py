@@ -137,6 +137,8 @@ def test_all_is_asked_for_again(twinlake: Twinlake) -> None:
         ({"topic_from": "b"}, "go together"),
         ({"topic": "a", "topics": ["c"]}, "go together"),
         ({"topic": "a", "other_topic": "c"}, "other_topic is for topic_from"),
+        ({"topic_from": "b", "topics": ["c", "d", "c"]}, "topics has c twice"),
+        ({"topic": "a", "key": ["b", "b"]}, "key has b twice"),
         ({"topic": "a", "partition_by": "key"}, "needs a key"),
         ({"resend": True, "format": "json"}, "format: say that when it is started"),
         ({"stop": True, "from": "beginning"}, "from: say that when it is started"),

@@ -280,3 +280,22 @@ def test_a_broken_neighbour_keeps_no_table_from_being_made(here: Project) -> Non
 
     assert new("table", "sales", "--from", "visits").exit_code == 0
     assert "visits" in (here.tables / "sales.test.yaml").read_text()
+
+
+def test_a_table_in_sql_is_one_file_for_each_definition_and_is_right_at_once(here: Project) -> None:
+    before = files_of(here)
+
+    done = new("table", "top", "--kind", "Derived", "--sql")
+    again, other = new("table", "top_counts", "--sql"), new("table", "all", "--kind", "Union", "--sql")
+
+    assert files_of(here) - before == {
+        "contracts/top.yaml",
+        "jobs/tables/top.sql",
+        "jobs/tables/top.test.yaml",
+        "jobs/tables/top_counts.sql",
+    }
+    assert done.stdout.startswith("top.sql: table top, derived of top_counts, with top_counts beside it\n")
+    assert "jobs/tables/top.sql" in (here.contracts / "top.yaml").read_text()
+    assert [one.name for one in load(here).sound()] == ["top", "top_counts", "visits_per_page"]
+    assert isinstance(again.exception, UsageError) and isinstance(other.exception, UsageError)
+    assert CliRunner().invoke(build_app(), ["test", "top"]).exit_code == 0

@@ -191,3 +191,40 @@ def test_the_commands_say_what_is_wrong_without_a_traceback(tmp_path: Path, comm
     said = done.stdout + done.stderr
     assert done.returncode == 1 and "Traceback" not in said, said
     assert "jobs/tables/orders.py:2" in said.replace("\n", ""), said
+
+
+SQL = "SELECT order_id AS id\nFROM orders\n"
+
+
+def test_a_file_of_sql_is_one_table_and_is_found_in_the_order_of_files(write: Write) -> None:
+    project = write(a=events("a"), c=events("c"))
+    for name in ("b", "_left_out"):
+        (project.tables / f"{name}.sql").write_text(SQL)
+
+    found = load(project)
+
+    assert ([table.name for table in found.tables], found.wrong) == (["a", "b", "c"], ())
+    assert {str(table.to_json()).replace(f"'{table.name}'", "") for table in found.tables} == {
+        str(found.tables[0].to_json()).replace("'a'", "")
+    }
+
+
+def test_a_table_in_both_forms_is_none_and_both_places_are_named(write: Write) -> None:
+    project = write(a=events("a"), b=events("b"))
+    (project.tables / "a.sql").write_text(f"-- In SQL.\n{SQL}")
+
+    error = wrong(project)
+
+    assert names(project) == ["b"] and error.remedy == "remove one of them"
+    assert "2 definitions have this name" in error.why_text
+    assert "a.py:2, " in error.why_text and "a.sql:2" in error.why_text
+
+
+def test_a_file_of_sql_that_is_wrong_hides_none_of_the_others(write: Write) -> None:
+    project = write(b=events("b"))
+    (project.tables / "a.sql").write_text("SELECT id\nFROM orders LIMIT 1\n")
+
+    error = wrong(project)
+
+    assert names(project) == ["b"] and (error.table, error.line, error.column) == ("a", 2, 13)
+    assert error.file.endswith("a.sql")

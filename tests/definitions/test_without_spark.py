@@ -20,9 +20,12 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind
-from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.latest import Latest
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.spread import Variance
 from twinlake.kinds.measures.totals import Sum
 from twinlake.kinds.steps import Explode
+from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.topic import load_topic
 
@@ -33,7 +36,8 @@ TABLE = Aggregate(name="t", inputs=("orders",), columns={"k": "region"}, keys=("
 
 def typed(*tables: Kind) -> Typed:
     """What is said of the last of them."""
-    with closing(Typist(topics={"orders": ORDERS})) as typist:
+    topics = {name: replace(ORDERS, name=name) for name in ("orders", "returns")}
+    with closing(Typist(topics=topics)) as typist:
         found = [typist.typed(table) for table in ordered(tables)]
     return found[-1]
 
@@ -209,6 +213,37 @@ def test_a_type_that_does_not_fit_is_wrong(table: Kind, why: str) -> None:
     (error,) = typed(table).wrong
 
     assert why in error.why_text
+
+
+COLUMNS = {"k": "region", "v": "status", "x": "amount"}
+SPREAD = replace(TABLE, columns=COLUMNS, measures={"s": Variance("x")})
+FIRST = Latest(name="t", inputs=("orders",), columns=COLUMNS, keys=("k",), order=("x",), values=("v",))
+UNITED: dict[str, tuple[Any, str]] = {
+    "units of the last digit": (SPREAD, "CAST(amount AS DECIMAL(14,3))"),
+    "whole numbers": (SPREAD, "CAST(amount AS INT)"),
+    "doubles": (SPREAD, "CAST(amount AS DOUBLE)"),
+    "items": (replace(SPREAD, measures={"s": CountDistinct("x", exact=True)}), "CAST(amount AS STRING)"),
+    "order": (FIRST, "CAST(amount AS STRING)"),
+}
+"""A table, and the SQL of a column of another type by which its view looks the same."""
+
+
+def united(table: Any, sql: str) -> tuple[Kind, Kind, Kind]:
+    """Two of the table, of two topics, and their union."""
+    one = replace(table, name="one")
+    other = replace(table, name="other", inputs=("returns",), columns={**COLUMNS, "x": sql})
+    return one, other, Union(name="both", of=("one", "other"))
+
+
+@pytest.mark.parametrize(("table", "sql"), UNITED.values(), ids=UNITED)
+def test_a_union_of_columns_of_two_types_is_wrong_where_its_view_does_not_show_it(
+    table: Any, sql: str
+) -> None:
+    (error,) = typed(*united(table, sql)).wrong
+
+    assert error.why_text.startswith("column x is decimal(12,2) in one and ")
+    assert (error.table, error.remedy) == ("both", "cast it in one of them")
+    assert typed(*united(table, "amount")).columns is not None
 
 
 def test_what_the_witness_does_not_know_is_left_with_its_place_and_what_reads_it_too() -> None:

@@ -6,7 +6,6 @@ same is for tests/gallery to prove.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,9 +15,12 @@ import yaml
 
 from tests.oracle.gallery import EXAMPLES as ORACLES
 from tests.oracle.gallery.records import Record, valid
+from tests.oracle.gallery.schemas import schema_of
 from tests.oracle.topic import Records
 from tests.project import EXAMPLES, GALLERY, SOURCES, example_of, sequence
 from twinlake.cli.gallery import about
+from twinlake.kinds.definition import SQL
+from twinlake.kinds.sql_form import header
 
 NOW = datetime(2026, 2, 1, 0, 0, 30, tzinfo=UTC)
 SEED, RECORDS, ROWS = 20, 600, 4
@@ -58,7 +60,8 @@ def _topics(example: str) -> Iterator[str]:
     yield "|---|---|---|"
     for topic in SOURCES[example]:
         schema, contract = _files(example, topic)
-        promised = contract["schema"][0]["properties"] if schema is None else schema["fields"]
+        is_avro = isinstance(schema, dict)
+        promised = schema["fields"] if is_avro else contract["schema"][0]["properties"]
         fields = ", ".join(f"`{field['name']}`" for field in promised)
         yield f"| `{topic}` | {contract['description']['purpose']} | {fields} |"
 
@@ -79,24 +82,29 @@ def _history(example: str) -> tuple[dict[str, list[Record]], dict[str, datetime]
     return held, dict.fromkeys(SOURCES[example], NOW)
 
 
-def _files(example: str, topic: str) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _files(example: str, topic: str) -> tuple[Any, dict[str, Any]]:
     """Schema and contract; a topic in JSON has no schema but its contract."""
-    file = GALLERY / example / "schemas" / f"{topic}.v1.avsc"
-    schema = json.loads(file.read_text()) if file.exists() else None
+    schema = schema_of(GALLERY / example, topic)
     return schema, yaml.safe_load((GALLERY / example / "contracts" / f"{topic}.yaml").read_text())
 
 
 def _definition(table: Any) -> Iterator[str]:
-    """The docstring and the code below the imports of the file in which it is written."""
+    """The docstring, or prose on top, and the code below the imports of the file in which it is written."""
     assert table.place is not None  # it was written, and not read back from JSON
     code = Path(table.place.file).read_text()
-    doc, rest = code.removeprefix('"""').split('"""', 1)
+    language = "python"
+    if table.place.file.endswith(SQL):
+        doc, language = header.read(code).about, "sql"
+        code = code[len(header.text(doc, {})) :]
+    else:
+        doc, rest = code.removeprefix('"""').split('"""', 1)
+        code = rest[rest.index("TABLE = ") :]
     yield f"### {table.name}"
     yield ""
     yield doc.strip()
     yield ""
-    yield "```python"
-    yield rest[rest.index("TABLE = ") :].rstrip()
+    yield f"```{language}"
+    yield code.rstrip()
     yield "```"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from pyspark.sql import Row
 
 from tests.frames import frame
 from tests.oracle.gallery.records import Record, Rows, valid
+from tests.oracle.gallery.schemas import schema_of
 from tests.oracle.topic import Records
 from tests.project import GALLERY, SOURCES, example_of, sequence
 from twinlake.kinds.kind import Kind, ViewClock, is_stored
@@ -48,9 +48,8 @@ def sent(example: str, topic: str, seed: int, count: int, span_ms: int = 0) -> R
 def judged(example: str, topic: str, records: Records) -> list[Record]:
     """Those of them that count."""
     folder = GALLERY / example
-    file = folder / "schemas" / f"{topic}.v1.avsc"
-    schema = json.loads(file.read_text()) if file.exists() else None  # a topic in JSON has none
-    return valid(records, schema, yaml.safe_load((folder / "contracts" / f"{topic}.yaml").read_text()))
+    contract = yaml.safe_load((folder / "contracts" / f"{topic}.yaml").read_text())
+    return valid(records, schema_of(folder, topic), contract)
 
 
 def valid_records(example: str, seed: int, count: int, span_ms: int = 0) -> dict[str, list[Record]]:

@@ -12,6 +12,7 @@ from tests.gallery.cuts import NOW, judged, sent
 from tests.longer import some
 from tests.oracle.gallery import EXAMPLES as ORACLES
 from tests.project import EXAMPLES, GALLERY, OURS, SOURCES, TABLES, example_of, sequence
+from twinlake.definitions.loader import ENDINGS
 from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.kind import Kind
 from twinlake.releases.check import Report, Sound, check_table
@@ -38,7 +39,8 @@ def test_every_example_has_tables_topics_and_an_oracle() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_files_of_an_example_are_of_its_topics_and_tables(example: str) -> None:
     tables = {table.name for table in EXAMPLES[example]}
-    modules = {path.stem for path in (GALLERY / example / "jobs" / "tables").glob("*.py")}
+    folder = GALLERY / example / "jobs" / "tables"
+    modules = {path.stem for ending in ENDINGS for path in folder.glob(f"*{ending}")}
     contracts = {path.stem for path in (GALLERY / example / "contracts").iterdir()}
 
     assert modules == tables
@@ -111,6 +113,8 @@ def test_every_record_counts_once_and_some_are_late_repeated_tied_or_out_of_orde
     lags = [record["timestamp"] - time for record, time in zip(valid, times, strict=True)]
     assert 5 < sum(lag > contract.late_after for lag in lags) < 60
     assert min(lags) >= timedelta(0) and all(time < datetime(2026, 2, 2, tzinfo=UTC) for time in times)
+    required = {one.name for one in contract.columns if one.required}
     for field in loaded.newest.fields:
         has_null = any(record[field.name] is None for record in valid)
-        assert has_null == field.nullable, f"{field.name}: some are NULL where that is allowed"
+        is_allowed = field.nullable and field.name not in required
+        assert has_null == is_allowed, f"{field.name}: some are NULL where that is allowed"

@@ -124,4 +124,5 @@ BROKEN: list[tuple[bytes, str]] = [
     (b'{"at": "2026-01-31T12:00:00Z\\n"}', "wrong_type:at"),
     (b'{"at": "2026-01-31T12:00:00.1234567Z"}', "wrong_type:at"),
     (b'{"at": "0001-01-01T00:00:00+01:00"}', "time_out_of_range:at"),
+    (b'{"at": "20260-01-31T12:00:00Z"}', "wrong_type:at"),
 ]  # fmt: skip

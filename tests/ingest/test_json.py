@@ -17,8 +17,8 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Sum
 from twinlake.topics.contract import Contract
-from twinlake.topics.sequence import dumps
 from twinlake.topics.topic import Topic, json_topic
+from twinlake.topics.values import dumps
 
 MARK = b"\1\2\3\4\5\6\7\x08"
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

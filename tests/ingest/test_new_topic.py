@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from tests.apicurio import Apicurio
 from tests.broker import Broker
 from tests.ingest.stage import frame
+from tests.ingest.test_protobuf import THING, serializer_for
 from tests.oracle.gallery.json_value import event
 from tests.registry import FakeRegistry
 from twinlake.base.errors import UnreachableError, UsageError
@@ -26,6 +27,8 @@ from twinlake.cli.app import build_app
 from twinlake.config.project import Project
 from twinlake.config.settings import Services
 from twinlake.topics.kafka import Kafka
+from twinlake.topics.registering import register
+from twinlake.topics.registry import Registry
 from twinlake.topics.some_records import newest_records
 from twinlake.topics.topic import load_topic
 
@@ -134,6 +137,80 @@ def test_of_an_empty_topic_its_schema_is_enough(
 
     assert asked(topic, "--from-kafka").exit_code == 0
     assert load_topic(topic, project).newest.avro == SCHEMA
+
+
+VISIT: dict[str, Any] = {
+    "type": "object", "required": ["event_id", "at"], "additionalProperties": False,
+    "properties": {
+        "event_id": {"type": "string"}, "at": {"type": "string", "format": "date-time"},
+        "note": {"type": "string"},
+    },
+}  # fmt: skip
+
+
+def test_a_topic_in_json_schema_gets_the_registry_s_newest_schema_and_its_contract(
+    broker: Broker, apicurio: Apicurio, project: Project, topic: str
+) -> None:
+    apicurio.register(f"{topic}-value", {"schemaType": "JSON", "schema": VISIT})
+    known(project, broker, apicurio.url)
+
+    done = asked(topic, "--from-kafka")
+
+    assert done.exit_code == 0, done.output
+    assert json.loads((project.schemas / f"{topic}.v1.json").read_text()) == VISIT
+    found = load_topic(topic, project)
+    assert (found.contract.format, found.contract.event_time, found.contract.unique) == (
+        "json_schema", "at", "event_id",
+    )  # fmt: skip
+    register(Registry(apicurio.url), found)
+    assert len(Registry(apicurio.url).schemas(f"{topic}-value")) == 1
+
+
+@pytest.mark.parametrize("how", ["text", "compiled"])
+def test_a_topic_in_protobuf_gets_a_file_that_can_be_read_however_its_schema_is_registered(
+    broker: Broker, apicurio: Apicurio, project: Project, topic: str, how: str
+) -> None:
+    if how == "compiled":
+        serializer_for(apicurio.url, topic, THING)(text="x")
+    else:
+        apicurio.register(f"{topic}-value", {"schemaType": "PROTOBUF", "schema": THING})
+    known(project, broker, apicurio.url)
+
+    done = asked(topic, "--from-kafka")
+
+    assert done.exit_code == 0, done.output
+    text = (project.schemas / f"{topic}.v1.proto").read_text()
+    assert "message Thing {" in text and "repeated Address others = 15;" in text
+    found = load_topic(topic, project)
+    assert (found.contract.format, found.newest.message, len(found.newest.fields)) == (
+        "protobuf", "shop.Thing", 23,
+    )  # fmt: skip
+    register(Registry(apicurio.url), found)
+    assert len(Registry(apicurio.url).schemas(f"{topic}-value")) == 1
+
+
+def test_a_schema_that_no_file_by_itself_can_say_is_refused(
+    broker: Broker, project: Project, topic: str
+) -> None:
+    registry = FakeRegistry()
+    try:
+        known(project, broker, registry.url)
+        other = 'syntax = "proto3"; message Other { string city = 1; }'
+        registry.add("other.proto", 1, {"schemaType": "PROTOBUF", "schema": other})
+        thing = 'syntax = "proto3"; import "other.proto"; message Thing { Other other = 1; }'
+        references = [{"name": "other.proto", "subject": "other.proto", "version": 1}]
+        said = {"schemaType": "PROTOBUF", "schema": thing, "references": references}
+        registry.add(f"{topic}-value", 2, said)
+        refused = asked(topic, "--from-kafka").exception
+        registry.add(f"{topic}-value", 3, {"schemaType": "XML", "schema": "<a/>"})
+        foreign = asked(topic, "--from-kafka").exception
+    finally:
+        registry.close()
+
+    assert isinstance(refused, UsageError) and "it imports other files than Google's" in refused.why
+    assert f"schemas/{topic}.v1.proto" in refused.remedy
+    assert isinstance(foreign, UsageError) and "a schema of type XML" in foreign.why
+    assert not project.contracts.exists() and not project.schemas.exists()
 
 
 def test_a_sample_is_bounded_and_has_the_newest_records_of_each_partition(broker: Broker, topic: str) -> None:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.definitions.test_without_spark import UNITED, united
 from tests.project import OURS, TABLES
 from twinlake.base.errors import DefinitionError
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.analysis import columns, empty_rows, empty_view, problems, warnings
 from twinlake.kinds.definition import Definition
+from twinlake.kinds.dependencies import ordered
 from twinlake.kinds.expression import Expression, Stage
 from twinlake.kinds.history import History
 from twinlake.kinds.kind import Kind, ViewClock
@@ -22,6 +24,7 @@ from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.extremes import Min
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.steps import Explode
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics import record_id
 from twinlake.topics.topic import load_topic
@@ -39,6 +42,11 @@ NEWEST = Latest(
 VERSIONS = History(
     name="t", inputs=("orders",), keys=("k",), order=("at",), values=("day",),
     columns={**NEWEST.columns, "day": "DATE '2026-01-31'"},
+)  # fmt: skip
+PACES = Trailing(
+    name="t", inputs=("orders",), keys=("k",), on="at",
+    columns={"k": "region", "at": "ordered_at", "day": "DATE '2026-01-31'"},
+    last={"1 hour": {"earlier": Count()}},
 )  # fmt: skip
 DELETED = replace(
     NEWEST, columns={"k": "region", "at": "ordered_at", "gone": "_tombstone"}, delete_when="gone"
@@ -89,6 +97,17 @@ def test_a_time_that_no_tombstone_has_is_warned_of_in_a_history(
     found = [warning.why_text for warning in warnings(replace(table, **changes), topics, spark)]
 
     assert [why.startswith("a tombstone ends no version: at") for why in found] == [True] * warned
+
+
+@pytest.mark.parametrize(("table", "sql"), UNITED.values(), ids=UNITED)
+def test_a_union_of_columns_of_two_types_is_refused(spark: SparkSession, table: Any, sql: str) -> None:
+    """Their states may have the same types, or other columns."""
+    topics = {name: replace(ORDERS, name=name) for name in ("orders", "returns")}
+    *tables, union = ordered(united(table, sql))
+
+    (error,) = problems(union, topics, spark, {one.name: one for one in tables})
+
+    assert error.why_text.startswith("column x is decimal(12,2) in one and ")
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -144,6 +163,26 @@ def test_what_a_history_cannot_hold_is_refused(
     spark: SparkSession, changes: dict, expected: list[str]
 ) -> None:
     found = _why(replace(VERSIONS, **changes), spark)
+
+    assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, []),
+        ({"keys": ("day",), "on": "k"}, ["windows are on k, which is string, not timestamp"]),
+        ({"on": "day"}, ["windows are on day, which is date, not timestamp"]),
+        ({"last": {"1 hour": {"sum": Sum("k")}}}, ["measure sum (sum of k): string is not a number"]),
+        ({"columns": NEWEST.columns | PACES.columns}, ["column m: map<string,int> cannot be compared"]),
+        ({"columns": {**PACES.columns, "n": "NULL"}}, ["column n: it has no type; cast it"]),
+        ({"where": "at IS NULL"}, ["where: [UNRESOLVED_COLUMN"]),
+    ],
+)
+def test_what_a_trailing_cannot_hold_is_refused(
+    spark: SparkSession, changes: dict, expected: list[str]
+) -> None:
+    found = _why(replace(PACES, **changes), spark)
 
     assert [why[: len(words)] for why, words in zip(found, expected, strict=True)] == expected
 

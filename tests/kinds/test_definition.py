@@ -28,19 +28,22 @@ from twinlake.kinds.kind import Kind, grid_of, is_stored
 from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.all import from_json as measure_from_json
-from twinlake.kinds.measures.counts import Count
+from twinlake.kinds.measures.counts import Count, CountDistinct
+from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.measures.multisets import TopK
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.steps import Explode
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Hopping, Tumbling
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(
-    lambda n: not n.startswith(("window", "final"))
+    lambda n: not n.startswith(("window", "final", "m0", "m1", "m2"))
 )
 TEXTS = st.text(min_size=1, max_size=30)
 GOOD: dict[str, Any] = {
@@ -49,6 +52,10 @@ GOOD: dict[str, Any] = {
     "columns": {"k": "region", "x": "amount", "at": "ordered_at"},
 }
 VISITS = {"keys": ("k",), "on": "at", "gap": "30 minutes", "measures": {"n": Count()}}
+TRAILED: dict[str, Any] = {
+    "keys": ("k",), "on": "at",
+    "last": {"5 minutes": {"n": Count(), "sum": Sum("x")}, "1 hour": {"later": Count()}},
+}  # fmt: skip
 
 
 def measure_of(kind: type[Measure], column: str = "x") -> Measure:
@@ -241,6 +248,26 @@ def test_a_measure_comes_back_from_json(kind: type[Measure]) -> None:
                 ({"inputs": ("orders", "refunds")}, "kind history reads one topic, not 2"),
             )
         ),
+        *(
+            (Trailing, {**TRAILED, **changes}, words)
+            for changes, words in (
+                ({"keys": ()}, "no keys"),
+                ({"keys": ("z",)}, "key 'z' is not one of"),
+                ({"on": "z"}, "time column 'z' is not one of"),
+                ({"last": {}}, "over no time"),
+                ({"last": {"soon": {"n": Count()}}}, "last: 'soon' is not a duration"),
+                ({"last": {"60 seconds": {"n": Count()}, "1 minute": {"m": Count()}}}, "is given twice"),
+                ({"last": {"1 minute": {}}}, "no measures"),
+                ({"last": {"1 minute": {"n": Count()}, "1 hour": {"n": Count()}}}, "'n' is given twice"),
+                ({"last": {"1 minute": {"x": Count()}}}, "output column 'x' is given twice"),
+                ({"last": {"1 minute": {"n": Sum("z")}}}, "measured column 'z'"),
+                ({"last": {"1 minute": {"n": TopK("x", 3)}}}, r"n \(top_k\) would look at all rows"),
+                ({"last": {"1 minute": {"n": CountDistinct("x", exact=True)}}}, "would look at all rows"),
+                ({"last": {"3 days": {"n": Count()}}, "cell": "1 hour"}, "up to 73 cells of 1 hour"),
+                ({"with_itself": "yes"}, "with_itself is 'yes', not True or False"),
+                ({"inputs": ("orders", "refunds")}, "kind trailing reads one topic, not 2"),
+            )
+        ),
         (Latest, {"keys": (), "values": ("x",)}, "no keys"),
         (Latest, {"keys": ("k",), "values": ()}, "no values"),
         (Latest, {"keys": ("k",), "order": ("z",), "values": ("x",)}, "order column 'z' is not one of"),
@@ -292,16 +319,42 @@ COUNTED = {**GOOD, "keys": ("k",), "measures": {"n": Count()}}
         (Aggregate, {"window": Tumbling(on="at", size=60)}, "window.size is 60, not text"),  # type: ignore[arg-type]
         (Aggregate, {"measures": {"n": "count"}}, "measures['n'] is 'count', not Measure"),
         (Aggregate, {"measures": {"n": Sum(7)}}, "measures['n'].of is 7, not text"),  # type: ignore[arg-type]
+        (TopRows, {"rows": 3.0}, "rows is 3.0, not a whole number"),
+        (Aggregate, {"measures": {"n": Histogram("x", edges=[0, 10])}},  # type: ignore[arg-type]
+         "measures['n'].edges is [0, 10], not a tuple of numbers or None"),
+        (Aggregate, {"measures": {"n": Histogram("x", edges=(0, "10"))}},  # type: ignore[arg-type]
+         "measures['n'].edges[1] is '10', not a number"),
     ],
 )
 def test_a_value_of_another_type_than_its_field_s_is_refused_with_its_place(
     kind: type[Definition], changes: dict[str, Any], words: str
 ) -> None:
-    good = {Events: GOOD, Latest: LATEST, Aggregate: COUNTED}[kind]  # type: ignore[index]
+    good = {Events: GOOD, Latest: LATEST, TopRows: LATEST, Aggregate: COUNTED}[kind]  # type: ignore[index]
 
     with pytest.raises(DefinitionError) as caught:
         kind(**{**good, **changes})
     assert words in caught.value.why_text and caught.value.line > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "named", "own"),
+    [
+        (History, {}, "valid_from", "valid_from, valid_to, is_current"),
+        (History, {}, "Valid_To", "valid_from, valid_to, is_current"),
+        (TopRows, {"rows": 3}, "Place", "place"),
+    ],
+)
+@pytest.mark.parametrize("field", ["keys", "values"])
+def test_a_column_like_one_of_the_kind_s_own_is_told_of_these(
+    kind: type[Definition], more: dict[str, Any], named: str, own: str, field: str
+) -> None:
+    columns = {**GOOD["columns"], named: "x"}
+
+    with pytest.raises(DefinitionError) as caught:
+        kind(**{**LATEST, **more, "columns": columns, field: (named,)})
+
+    assert f"output column {named!r} has the name of one that every table of kind" in caught.value.why_text
+    assert caught.value.remedy == f"name it otherwise; it has {own} itself"
 
 
 def test_a_definition_without_inputs_is_told_what_to_name() -> None:
@@ -326,6 +379,7 @@ SAMPLES: dict[str, Any] = {
     "top rows": TopRows(**GOOD, keys=("k",), order=("at",), rows=3, values=("x",)),
     "history": History(**GOOD, keys=("k",), order=("at",), values=("x",), delete_when="x = 0"),
     "history by the log": History(**GOOD, keys=("at", "k"), values=("x",)),
+    "trailing": Trailing(**GOOD, **TRAILED, with_itself=True, cell="1 hour"),
     "aggregate": Aggregate(
         **GOOD, keys=("k",), measures={"n": Count(), "sum": Sum("x")},
         explode=Explode(name="part", array="split(status, ' ')"),
@@ -428,6 +482,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "implied": (),
         "state_keys": (*COORDINATE, "valid_from", "k", "at"),
         "grid": None,
+    },
+    "trailing": {
+        "view_keys": COORDINATE,
+        "by": ("k", "_cell"),
+        "output": ("k", "x", "at", "n", "sum", "later", *COORDINATE, "_timestamp", "_cell", "final"),
+        "timeless": ("k", "x", "at", "n", "sum", "later", *COORDINATE, "_timestamp", "_cell"),
+        "implied": (*COORDINATE, "_timestamp", "_cell"),
+        "state_keys": (*COORDINATE, "at", "k", "_cell"),
+        "grid": Grid(column="_cell", size=timedelta(hours=1)),
     },
     "aggregate": {
         "view_keys": ("k",),
@@ -553,6 +616,15 @@ STORED: dict[str, dict[str, Any]] = {
         "kind": "history", "name": "t", "inputs": ["orders"], "where": None,
         "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]],
         "keys": ["at", "k"], "order": [], "values": ["x"], "delete_when": None,
+    },
+    "trailing": {
+        "kind": "trailing", "name": "t", "inputs": ["orders"], "where": None,
+        "columns": [["k", "region"], ["x", "amount"], ["at", "ordered_at"]], "keys": ["k"], "on": "at",
+        "last": [
+            ["5 minutes", [["n", {"kind": "count", "of": None}], ["sum", {"kind": "sum", "of": "x"}]]],
+            ["1 hour", [["later", {"kind": "count", "of": None}]]],
+        ],
+        "with_itself": True, "cell": "1 hour",
     },
     "aggregate": {
         "kind": "aggregate", "name": "t", "inputs": ["orders"], "where": None,

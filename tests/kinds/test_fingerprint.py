@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.project import OURS, TABLES
+from tests.longer import some
+from tests.project import EXAMPLES, OURS, TABLES, example_of
 from twinlake.definitions import fingerprint as module
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds import time_zone
@@ -20,8 +21,10 @@ from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
 from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.totals import Avg, Sum
+from twinlake.kinds.sql_form.reading import definition
+from twinlake.kinds.sql_form.writing import SAID_BY_SQL, statement
 from twinlake.kinds.windows import Hopping, Tumbling
-from twinlake.topics.topic import Topic, load_topic
+from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +67,16 @@ SAME = {
         columns={"k": "region", "moment": "ordered_at", "twice": "amount * 2"},
         window=Tumbling(on="moment", size="1 minute"),
         measures={"total": Sum("twice"), "n": Count()},
+    ),
+    "SQL": definition(
+        """
+        SELECT k, sum(x) AS total, count(*) AS n -- of what was not cancelled
+        FROM (
+          SELECT region AS k, ordered_at AS at, amount * 2 AS x FROM orders WHERE status <> 'cancelled'
+        )
+        GROUP BY k, tumble(at, '1 minute')
+        """,
+        "t",
     ),
     "another way to write the size": replace(BASE, window=Tumbling(on="at", size="60 seconds")),
 }
@@ -116,6 +129,17 @@ def test_of_a_time_zone_the_rules_count_and_not_the_name(
     assert berlin == north and len({berlin, utc, tokyo}) == 3
     assert fingerprint(stored, TOPICS, spark) == berlin
     assert fingerprint(replace(BASE, window=replace(BERLIN)), TOPICS, spark) not in (berlin, utc, tokyo)
+
+
+@pytest.mark.parametrize("example", some(["users", "clicks", "shop", *sorted(EXAMPLES)]))
+def test_both_forms_of_a_definition_have_one_fingerprint(spark: SparkSession, example: str) -> None:
+    topics = {name: load_topic(name, example_of(example)) for name in topic_names(example_of(example))}
+    tables = {one.name: one for one in EXAMPLES[example]}
+    for name, table in tables.items():
+        if type(table) in SAID_BY_SQL:
+            in_sql = definition(statement(table), name).bound(tables)
+            found = fingerprint(in_sql, topics, spark, tables)
+            assert found == fingerprint(table, topics, spark, tables), name
 
 
 def test_what_it_means_counts(spark: SparkSession, base: str) -> None:

@@ -44,6 +44,8 @@ TOGETHER = "low, high and buckets go together"
         ({"edges": (0, math.inf)}, "edge is inf, not a finite number"),
         ({"edges": (math.nan,)}, "edge is nan, not a finite number"),
         ({"edges": (2**53, 2**53 + 1)}, "edge 9007199254740993 has more digits than a double keeps"),
+        ({"edges": (0, 10**400)}, "edge is a number beyond the greatest double, 1.8e308"),
+        ({"low": -(10**400), "high": 0, "buckets": 2}, "low is a number beyond the greatest double, 1.8e308"),
         ({"edges": (0,), "low": 0}, "it has edges, and low, high or buckets as well; give either"),
         ({"edges": (0,), "buckets": 3}, "it has edges, and low, high or buckets as well; give either"),
         ({"low": 0}, f"it has no high and no buckets; {TOGETHER}"),

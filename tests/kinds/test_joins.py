@@ -21,6 +21,7 @@ from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.events import Events
 from twinlake.kinds.evidence import SEGMENT
 from twinlake.kinds.interval_join import IntervalJoin
+from twinlake.kinds.join import Join
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.extremes import Max
@@ -63,6 +64,17 @@ def hours(world: World, count: int) -> None:
         world.step()
 
 
+def sides(spark: SparkSession, lake: Path, asks: Events) -> tuple[World, World]:
+    """The tables of both sides of the joins, without a record."""
+    left, right = (World(spark=spark, lake=lake, table=table) for table in (asks, HITS))
+    return left, right
+
+
+def relations(left: World, right: World) -> dict[str, str]:
+    """What follows FROM to read their states."""
+    return {"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}
+
+
 def files_read(frame: DataFrame) -> dict[str, int]:
     """By table, the files that its scans read."""
     frame.collect()
@@ -81,14 +93,12 @@ def test_a_filter_on_the_cell_reads_the_files_of_both_sides_with_that_cell_only(
     spark: SparkSession, tmp_path: Path, how: str
 ) -> None:
     asks = replace(ASKS, store=replace(STORE, ahead="20 minutes"))
-    left, right = (World(spark=spark, lake=tmp_path, table=table) for table in (asks, HITS))
+    left, right = sides(spark, tmp_path, asks)
     for world in (left, right):
         hours(world, 4)
     join = replace(NEAR, how=how).bound({"asks": asks, "hits": HITS})
 
-    shown = spark.sql(
-        join.view({"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}, ViewClock())
-    )
+    shown = spark.sql(join.view(relations(left, right), ViewClock()))
 
     times = 2 if how == "full" else 1  # the rows of each side are looked for in those of the other
     assert files_read(shown) == {"asks": 4 * times, "hits": 4 * times}
@@ -104,17 +114,34 @@ def test_a_filter_on_the_cell_reads_the_files_of_both_sides_with_that_cell_only(
 def test_a_filter_on_keys_and_time_reaches_the_scans_of_an_as_of_join(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    left, right = (World(spark=spark, lake=tmp_path, table=table) for table in (ASKS, HITS))
+    left, right = sides(spark, tmp_path, ASKS)
     hours(left, 2)
     for customer in ("c1", "c2", "c3"):
         right.log.append([{**one, "customer": customer} for one in right.orders.batch(10)])
         right.step()
-    paths = {"asks": f"delta.`{left.feed.path}`", "hits": f"delta.`{right.feed.path}`"}
 
-    shown = spark.sql(AS_OF.bound(TABLES).view(paths, ViewClock()))
+    shown = spark.sql(AS_OF.bound(TABLES).view(relations(left, right), ViewClock()))
 
     asked = shown.where(f"customer = 'c2' AND asked_at >= TIMESTAMP '{(START + HOUR).isoformat()}'")
     assert files_read(asked) == {"asks": 1, "hits": 1}
+
+
+@pytest.mark.parametrize("join", [NEAR, replace(NEAR, how="inner"), replace(NEAR, how="full"), AS_OF])
+def test_a_filter_on_the_key_alone_reads_the_files_of_both_sides_with_it_only(
+    spark: SparkSession, tmp_path: Path, join: Join
+) -> None:
+    asks = replace(ASKS, store=replace(STORE, ahead="20 minutes"))
+    left, right = sides(spark, tmp_path, asks)
+    for world in (left, right):
+        for customer in ("c1", "c2", "c3"):
+            world.log.append([{**one, "customer": customer} for one in world.orders.batch(10)])
+            world.step()
+
+    shown = spark.sql(join.bound({"asks": asks, "hits": HITS}).view(relations(left, right), ViewClock()))
+
+    times = 2 if join.how == "full" else 1  # the rows of each side are looked for in those of the other
+    assert files_read(shown) == {"asks": 3 * times, "hits": 3 * times}
+    assert files_read(shown.where("customer = 'c2'")) == {"asks": times, "hits": times}
 
 
 def test_any_interleaving_of_steps_merges_and_rebuilds_keeps_each_row(

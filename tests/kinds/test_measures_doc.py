@@ -19,4 +19,4 @@ def test_every_measure_is_in_the_table() -> None:
     assert [row.split("(")[0].removeprefix("| `") for row in rows] == [
         kind.__name__ for kind in MEASURES.values()
     ]
-    assert all(row.count(" | ") == 8 for row in rows)
+    assert all(row.count(" | ") == 9 for row in rows)

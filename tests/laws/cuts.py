@@ -61,7 +61,7 @@ def wrong_rows(
         (index, side)
         for index, history in enumerate(many)
         for side in SIDES
-        if not _same(found[index, side], expected(history.records))
+        if not same(found[index, side], expected(history.records))
     ]
 
 
@@ -121,7 +121,7 @@ def _rows(found: pa.Table) -> list[str]:
     return sorted(map(repr, found.to_pylist()))
 
 
-def _same(found: Shown, expected: Shown) -> bool:
+def same(found: Shown, expected: Shown) -> bool:
     """Doubles may differ by 1e-9 of the sum of sizes."""
     return found.keys() == expected.keys() and all(
         _close(value, expected[key][name], expected[key].get(f"{name}_size"))

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.laws.histories import LEVELS, Record
-from tests.laws.oracle import window_of
+from tests.laws.oracle import FILTERED, window_of
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.measures.counts import Count, CountDistinct
 from twinlake.kinds.measures.multisets import Quantile, TopK
@@ -119,11 +119,11 @@ def shown(records: list[Record]) -> dict[str, Any]:
 def expected(
     records: Iterable[Record], *, windowed: bool, minutes: int = 1
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """By key (and window of so many minutes, one beginning with each); amount 1.00 is filtered out, and
+    """By key (and window of so many minutes, one beginning with each); the amount FILTERED is left out, and
     without a time there is no window."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
-        if record.amount == Decimal("1.00"):
+        if record.amount == FILTERED:
             continue
         if not windowed:
             groups[(record.key,)].append(record)

@@ -51,7 +51,9 @@ class Place:
         def shown(records: Iterable[Record]) -> Shown:
             held: dict[Any, list[Record]] = defaultdict(list)
             for record in records:
-                for window in self.windows(record.at) if record.at else ():
+                if record.at is None or record.amount == oracle.FILTERED:
+                    continue
+                for window in self.windows(record.at):
                     held[record.key, *window].append(record)
             return {
                 (key, start): {"window_end": end, **oracle.measures(of)}

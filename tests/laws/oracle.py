@@ -12,6 +12,8 @@ from tests.laws.histories import LIMIT, START, Record
 
 _EXACT = Context(prec=80)
 MINUTE = timedelta(minutes=1)
+FILTERED = Decimal("1.00")
+"""Rows with this amount stay in no table whose `where` says so."""
 
 
 def total(values: Iterable[Decimal | None]) -> Decimal | None:
@@ -65,10 +67,10 @@ def measures(records: list[Record]) -> dict[str, Any]:
 
 
 def aggregate(records: Iterable[Record], *, windowed: bool) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """By key (and minute); without a time there is no window. Amount 1.00 is filtered out."""
+    """By key (and minute); without a time there is no window. The amount FILTERED is left out."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
     for record in records:
-        if record.amount == Decimal("1.00"):
+        if record.amount == FILTERED:
             continue
         if not windowed:
             groups[record.key,].append(record)

@@ -162,6 +162,21 @@ def test_versions_of_no_length_are_caught(
         wrong_views(spark, VERSIONS, rows, many, expected(VERSIONS))
 
 
+def test_a_key_of_minus_zero_is_zero_before_and_after_a_merge(spark: SparkSession) -> None:
+    table = History(
+        name="t", inputs=("made",), columns={"k": "k", "at": "at", "v": "v"}, keys=("k",), order=("at",),
+        values=("v",),
+    )  # fmt: skip
+    rows = spark.sql(
+        "SELECT k, timestamp_seconds(n) AS at, n AS v, 0 AS _epoch, 0 AS _partition, n AS _offset,"
+        " timestamp_seconds(n) AS _timestamp FROM VALUES (-0.0D, 1L), (0.0D, 2L), (NULL, 3L) AS r(k, n)"
+    )
+    states = table.partial(rows)
+
+    for found in (states, table.merge(states)):
+        assert sorted(str(row["k"]) for row in found.collect()) == ["0.0", "0.0", "None"]
+
+
 def test_kept_plans_make_the_states_that_fresh_ones_make(
     spark: SparkSession, many: list[histories.History]
 ) -> None:

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.laws import activity, entries, oracle, simple_measures
+from tests.laws import activity, entries, oracle, simple_measures, trailing
 from tests.laws.by_witness import Rowed, said_by_oracle
-from tests.laws.histories import History, Record, generated
+from tests.laws.histories import START, History, Record, generated
 from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED, WORDS
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.windows import Hopping
 from twinlake.witness.answer import DIFFERS, EQUAL
 
@@ -33,6 +34,11 @@ _MEASURED = {
     "smallest": "decimal(12,2)", "largest": "decimal(12,2)", "wide": "decimal(38,2)",
     "wide_average": "decimal(38,6)", "ratio": "double", "ratio_average": "double", "first_word": "string",
     "distinct": "bigint",
+}  # fmt: skip
+_RECORD = {"_epoch": "int", "_partition": "int", "_offset": "bigint", "_timestamp": "timestamp"}
+_TRAILED = {
+    "key": "string", "at": "timestamp", "amount": "decimal(12,2)", "wide": "decimal(38,2)",
+    "ratio": "double", "words": "string",
 }  # fmt: skip
 _WINDOW = {"window_start": "timestamp", "window_end": "timestamp", "final": "boolean"}
 _SESSION = {"session_start": "timestamp", "session_end": "timestamp", "final": "boolean"}
@@ -102,6 +108,25 @@ def entry(name: str, value: Any) -> Any:
     return [{"item": made(item), size: count} for item, count in value]
 
 
+def trailed(table: Trailing) -> Case:
+    """The rows of records, of which each has an id of its own here."""
+    told = replace(table, columns={name: name for name in ("history", *_TRAILED)})
+    cell = timedelta(minutes=2) if table is trailing.BEFORE else timedelta(days=1)
+
+    def rows(records: Iterable[Record]) -> list[Rowed]:
+        found, of = trailing.expected(table)(records), {one.record_id: one for one in records}
+        return [
+            {**{name: getattr(of[key], name) for name in _TRAILED}, "_timestamp": START, "final": False,
+             **{name: value for name, value in row.items() if not name.endswith("_size")},
+             "_cell": START + (row["at"] - START) // cell * cell,
+             **dict(zip(("_epoch", "_partition", "_offset"), key, strict=True))}
+            for key, row in found.items()
+        ]  # fmt: skip
+
+    shown = {f"{length}_{name}": type_ for length in ("short", "long") for name, type_ in _MEASURED.items()}
+    return told, rows, {**_TRAILED, **_RECORD, **shown, "_cell": "timestamp", "final": "boolean"}
+
+
 ODD = {**entries.ENTRIES.columns, "odd": "ratio"}
 ENTRIES = replace(entries.ENTRIES, columns=ODD)
 SLIDING = replace(ENTRIES, name="sliding", window=Hopping(on="at", size="3 minutes", every="1 minute"))
@@ -130,6 +155,8 @@ CASES: dict[str, Case] = {
         activity.SLIDING, lambda of: keyed(activity.windows(of), "key", "window_start", final=False),
         _KEY | _MEASURED | _WINDOW,
     ),
+    "before": trailed(trailing.BEFORE),
+    "with itself": trailed(trailing.WITH_ITSELF),
     "simple": (simple_measures.TABLE, simple, _KEY | _SIMPLE),
     "entries": (ENTRIES, with_entries(1), _KEY | _ENTRIES | _WINDOW),
     "sliding entries": (SLIDING, with_entries(3), _KEY | _ENTRIES | _WINDOW),
@@ -143,8 +170,15 @@ def histories(seed: int) -> dict[str, list[History]]:
     odd = [
         replace(one, records=tuple(replace(r, ratio=entries.odd_of(r)) for r in one.records)) for one in plain
     ]
+    apart = [
+        replace(one, records=tuple(
+            replace(r, record_id=(*r.record_id[:2], r.record_id[2] + 1_000 * number)) for r in one.records
+        ))
+        for number, one in enumerate(plain)
+    ]  # fmt: skip
     return {
-        **dict.fromkeys(CASES, plain), "sessions": close, "hopping": close, "entries": odd,
+        **dict.fromkeys(CASES, plain), "before": apart, "with itself": apart, "sessions": close,
+        "hopping": close, "entries": odd,
         "sliding entries": odd, "simple": simple_measures.odd_histories(250),
     }  # fmt: skip
 

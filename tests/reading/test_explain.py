@@ -19,8 +19,10 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.events import Events
 from twinlake.kinds.history import History as Versions
 from twinlake.kinds.kind import Kind
+from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.windows import Tumbling
 from twinlake.reading.explain import Question, explain
 from twinlake.reference.json_output import COMMANDS
@@ -42,13 +44,17 @@ STATUSES = Versions(
     name="statuses", inputs=("orders",), columns={**COLUMNS, "status": "status"}, keys=("customer",),
     order=("at",), values=("status",),
 )  # fmt: skip
+PACES = Trailing(
+    name="paces", inputs=("orders",), columns=COLUMNS, keys=("customer",), on="at",
+    last={"20 seconds": {"lately": Count()}, "1 minute": {"orders": Count()}},
+)  # fmt: skip
 LOCAL = replace(
     SALES, name="local", window=Tumbling(on="ordered_at", size="1 day", time_zone="Asia/Kamchatka")
 )
 """There it is midnight, just before the first records."""
 TABLES: tuple[Kind, ...] = (
     SALES, LATEST, VISITS, KEPT, KEPT_PAID, PAID, SHARES, LATELY, JOINED, LAST_TWO, STATUSES,
-    replace(STATUSES, name="followed", order=()), LOCAL,
+    replace(STATUSES, name="followed", order=()), LOCAL, PACES,
 )  # fmt: skip
 MINUTE = timedelta(minutes=1)
 
@@ -106,6 +112,9 @@ BEHIND: dict[str, Callable[[Any, dict[str, Any]], bool]] = {
     "followed": lambda row, one: is_of_version("followed", row, one),
     "visits": lambda row, one: (
         row["customer"] == one["customer"] and row["session_start"] <= one["ordered_at"] <= row["session_end"]
+    ),
+    "paces": lambda row, one: (
+        row["customer"] == one["customer"] and timedelta(0) <= row["at"] - one["ordered_at"] <= MINUTE
     ),
     "paid": lambda row, one: row["_offset"] == offset(one),
     "kept": lambda row, one: row["_offset"] == offset(one),

@@ -15,6 +15,8 @@ from tests.releases.promised import promised_lake
 from tests.releases.test_derived import BEST, BUYERS, NEWEST, PAID, PROMISED, SPENT
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.kinds.kind import Kind
+from twinlake.kinds.sql_form.reading import definition
+from twinlake.kinds.sql_form.writing import statement
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.catalog.rolled_back import rolled_back
@@ -71,6 +73,7 @@ def test_a_table_that_was_rolled_back_and_one_that_reads_it_stay_out_until_they_
 
     with_other_text = {**other, "spent": replace(PAID, where="status  <>  'cancelled' -- again")}
     assert lake.plan(with_other_text)["empty"]
+    assert lake.plan({name: definition(statement(table), name) for name, table in other.items()})["empty"]
     changed = lake.plan({**other, "spent": replace(PAID, where="status = 'paid'")})
     assert actions(changed)["spent"] == actions(changed)["buyers"] == "changed"
     named = lake.plan(other, ["spent"])

@@ -59,6 +59,10 @@ def gate_of(lake: Lake, table: str) -> tuple[bool, str]:
     return check.passed, check.detail
 
 
+def full(*_: object) -> None:
+    raise OSError("no space left on device")
+
+
 def test_a_verify_of_all_of_history_asks_the_other_engine_at_the_same_position(lake: Lake) -> None:
     done = lake.do("verify", table=SALES.name)
 
@@ -116,9 +120,6 @@ def test_a_gate_asks_again_where_the_last_answer_is_of_another_position(lake: La
 def test_what_keeps_it_from_being_asked_costs_no_certificate(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
     monkeypatch.setattr(witnessing, "_rows", full)
 
     done = lake.do("verify", table=SALES.name)
@@ -129,6 +130,25 @@ def test_what_keeps_it_from_being_asked_costs_no_certificate(
     left = lake.server.lake.staging("again") / "witness" / SALES.name / "shown"
     left.mkdir(parents=True)  # as an attempt leaves it that was killed
     assert lake.do("verify", job="again", table=SALES.name)["proof"].startswith("speed = batch = DuckDB")
+
+
+@pytest.mark.parametrize("job", ["gate", "promote"])
+def test_a_plan_that_was_refused_as_it_failed_is_asked_about_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    name = f"asked_again_by_{job}"
+    plan = lake.build({SALES.name: SALES, name: replace(SALES, name=name)})
+    monkeypatch.setattr(witnessing, "_rows", full)
+    green = lake.server.lake.versions.newest(name)
+    assert green is not None
+    lake.do("verify", table=name, version=green.name)
+    assert not lake.do("gate", plan=plan)["passed"]
+    monkeypatch.undo()
+
+    done = lake.do(job, plan=plan, **({"approved_by": "ines"} if job == "promote" else {}))
+
+    assert done["passed"] if job == "gate" else done["release"]
+    assert gate_of(lake, name)[0]
 
 
 def test_a_fault_that_both_layers_share_is_found_named_and_blocks_the_release(

@@ -17,6 +17,8 @@ from twinlake.base.errors import UsageError
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
 from twinlake.kinds.all import KINDS
+from twinlake.kinds.sql_form.writing import KINDS as IN_SQL
+from twinlake.kinds.sql_form.writing import as_json, plain
 from twinlake.releases.check import Report, check
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
 from twinlake.scaffold.new_table import Made, of_sources, refuse_name
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LISTED = (
-    "aggregate", "events", "latest", "top_rows", "history", "sessions", "interval_join", "as_of_join",
-    "rolling", "union", "derived",
+    "aggregate", "events", "latest", "top_rows", "history", "trailing", "sessions", "interval_join",
+    "as_of_join", "rolling", "union", "derived",
 )  # fmt: skip
 JOINS = ("interval_join", "as_of_join")
 OF_ONE = tuple(kind for kind in LISTED if kind != "union")
@@ -65,14 +67,29 @@ def write(file: Path, text: str) -> None:
 
 def made(project: Project, name: str, kind: str, *sources: str) -> Made:
     topics = {topic: load_topic(topic, project) for topic in topic_names(project)}
-    return of_sources(name, kind, sources, topics, load(project).tables, f"jobs/tables/{name}.py")
+    return of_sources(name, kind, sources, topics, load(project).tables, "jobs/tables")
 
 
 def add(project: Project, name: str, kind: str, *sources: str) -> None:
     """What the command writes."""
     found = made(project, name, kind, *sources)
-    write(project.tables / f"{name}.py", found.module)
+    for file, text in found.files.items():
+        write(project.tables / file, text)
     write(project.contracts / f"{name}.yaml", found.contract)
+
+
+@pytest.mark.parametrize("kind", IN_SQL)
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_first_table_in_sql_is_the_one_in_python(tmp_path: Path, topic: str, kind: str) -> None:
+    project = project_in(tmp_path)
+    topics = {topic: load_topic(topic, project)}
+
+    made = of_sources("t", kind, (topic,), topics, (), "jobs/tables", in_sql=True)
+    for file, text in made.files.items():
+        write(project.tables / file, text)
+
+    found = {one.name: as_json(one, in_order=False) for one in load(project).sound()}
+    assert found == {one.name: as_json(plain(one), in_order=False) for one in made.tables}
 
 
 def checked(project: Project, spark: SparkSession) -> Report:

@@ -14,6 +14,7 @@ import pytest
 from tests.oracle import judge
 from tests.registry import FakeRegistry
 from twinlake.base.errors import DeniedError, DifferenceError, UnreachableError, UsageError
+from twinlake.base.protoc import MOST_IMPORTS
 from twinlake.config.login import RegistryLogin
 from twinlake.services.certificates import BROKER, Certificates
 from twinlake.topics.registry import Registry
@@ -48,6 +49,48 @@ def test_schemas_are_known_by_id(server: FakeRegistry, registry: Registry) -> No
     server.add(SUBJECT, 9, schema("a", "b"))
 
     assert registry.schemas(SUBJECT) == {5: schema("a"), 9: schema("a", "b")}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"type": "object", "maximum": ' + "9" * 5000 + "}", None), ("[" * 100_000 + "]" * 100_000, None),
+        ("{", None), ("true", True), ('{"a": 1}', {"a": 1}),
+    ],
+    ids=["long", "deep", "no JSON", "true", "object"],
+)  # fmt: skip
+def test_a_schema_that_cannot_be_read_here_leaves_the_others_alone(
+    server: FakeRegistry, registry: Registry, text: str, said: Any
+) -> None:
+    server.add(SUBJECT, 5, schema("a"))
+    server.add(SUBJECT, 6, {"schemaType": "JSON", "schema": text})
+
+    assert registry.schemas(SUBJECT) == {
+        5: schema("a"), 6: {"schemaType": "JSON", "schema": text if said is None else said},
+    }  # fmt: skip
+
+
+def test_the_short_form_of_a_type_is_a_schema(server: FakeRegistry, registry: Registry) -> None:
+    server.subjects[SUBJECT] = [(5, "string"), (6, ["int", "string"])]  # type: ignore[list-item]
+
+    assert registry.schemas(SUBJECT) == {5: {"type": "string"}, 6: {"type": ["int", "string"]}}
+
+
+def test_more_imports_than_a_schema_may_have_are_not_fetched_for_ever(
+    server: FakeRegistry, registry: Registry
+) -> None:
+    def importing(number: int) -> dict[str, Any]:
+        name = f"{number + 1}.proto"
+        references = [{"name": name, "subject": name, "version": 1}]
+        return {"schemaType": "PROTOBUF", "schema": "", "references": references}
+
+    server.add(SUBJECT, 5, importing(0))
+    for number in range(1, 1000):
+        server.add(f"{number}.proto", 5 + number, importing(number))
+
+    (said,) = registry.schemas(SUBJECT).values()
+
+    assert len(said["imports"]) == MOST_IMPORTS + 1
 
 
 def test_a_registry_that_was_wiped_is_believed_and_not_what_was_seen_before(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.project import PROJECT, project_in
 from twinlake.base.errors import ContractError, NotFoundError
-from twinlake.topics.schema import load_schema, parse_schema
+from twinlake.topics.schema import load_schema, parse_schema, readable_fields
 from twinlake.topics.topic import load_topic
 
 
@@ -61,6 +61,37 @@ def test_what_is_not_supported_is_named_with_its_path(avro: Any, path: str) -> N
         _parse(avro)
 
     assert (caught.value.file, caught.value.path) == ("t.v1.avsc", path)
+
+
+def _doubled(levels: int) -> dict[str, Any]:
+    """Each record has two of the next one, which is named the second time."""
+    found: Any = "string"
+    for level in range(levels):
+        name = f"R{level - 1}" if level else "string"
+        fields = [{"name": "a", "type": found}, {"name": "b", "type": name}]
+        found = {"type": "record", "name": f"R{level}", "fields": fields}
+    return _record({"name": "at", "type": "int"}, {"name": "a", "type": found})
+
+
+def test_a_schema_that_is_endless_when_it_is_written_out_is_refused() -> None:
+    assert _parse(_doubled(5)).fields
+    with pytest.raises(ContractError, match="more fields than a table can have"):
+        _parse(_doubled(40))
+    assert list(readable_fields(_doubled(40), "")[1]) == ["at", "a"]
+
+
+def test_a_later_file_of_protobuf_keeps_the_name_of_its_message(tmp_path: Path) -> None:
+    for folder in ("schemas", "contracts"):
+        (tmp_path / folder).mkdir()
+    head = 'syntax = "proto3"; import "google/protobuf/timestamp.proto";'
+    fields = "{ string id = 1; google.protobuf.Timestamp at = 2; }"
+    (tmp_path / "schemas" / "scans.v1.proto").write_text(f"{head} message Scan {fields}")
+    (tmp_path / "schemas" / "scans.v2.proto").write_text(f"{head} message New {fields} message Scan {fields}")
+
+    with pytest.raises(ContractError, match="its first message is New, and Scan in") as caught:
+        load_topic("scans", project_in(tmp_path))
+
+    assert caught.value.file.endswith("scans.v2.proto")
 
 
 def test_words_do_not_change_the_fingerprint_and_defaults_do() -> None:

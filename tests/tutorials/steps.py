@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-FILES = ("java", "javascript", "json", "python", "sql", "toml", "yaml")
+FILES = ("java", "javascript", "json", "proto", "python", "sql", "toml", "yaml")
 """The languages of blocks that are files."""
 _PATH = re.compile(r"`([\w./-]+\.\w+)`:$")
 _UNTIL = re.compile(r"again, until it shows (.+)")

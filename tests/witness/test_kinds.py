@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.history import MemoryLog, Orders
-from tests.laws import activity, joins
+from tests.laws import activity, joins, trailing
 from tests.laws.derived import BALANCE, ORDERS, PAID, RANKED, RETURNED, RETURNS, SPENT
 from tests.laws.entries import ENTRIES
 from tests.laws.histories import START, generated, packed
@@ -24,7 +24,7 @@ from twinlake.kinds.events import Events
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.union import Union
-from twinlake.witness.answer import EQUAL, Answer
+from twinlake.witness.answer import EQUAL, NOT_WITNESSED, Answer
 from twinlake.witness.question import TopicLog
 
 if TYPE_CHECKING:
@@ -51,9 +51,15 @@ WHOLE_NUMBERS = Aggregate(
     columns={name: sql for name, sql in ENTRIES.columns.items() if name != "odd"} | {"odd": "ratio"},
     measures=ENTRIES.measures,
 )  # fmt: skip
+PICKS = replace(
+    trailing.ODD, name="picks",
+    last={"74 seconds": {
+        name: one for name, one in trailing.SPREADS.items() if name not in ("variance", "deviation")
+    }},
+)  # fmt: skip
 OF_ONE_TOPIC = (
     PLAIN, TOTALS, WINDOWED, SIMPLE, WHOLE_NUMBERS, activity.SLIDING, NEWEST, FOLLOWS, BY_TWO, THREE,
-    VERSIONS, VERSIONS_BY_TWO,
+    VERSIONS, VERSIONS_BY_TWO, trailing.BEFORE, trailing.WITH_ITSELF, PICKS,
 )  # fmt: skip
 
 
@@ -94,6 +100,14 @@ def test_the_witness_finds_what_a_table_of_one_topic_shows(
 
     assert found.verdict == EQUAL and found.rows > 300, differing(found)
     assert found.final is None or (found.final.verdict, found.final.rows) == (EQUAL, found.rows)
+
+
+def test_a_spread_of_doubles_in_a_trailing_window_is_not_witnessed(
+    rows: DataFrame, log: TopicLog, tmp_path: Path
+) -> None:
+    found = answer(trailing.ODD, rows, log, tmp_path)
+
+    assert found.verdict == NOT_WITNESSED and "measure variance in a trailing window" in found.why, found.why
 
 
 def test_the_witness_finds_the_versions_of_a_history_that_follows_the_log(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.laws import activity, joins
+from tests.laws import activity, joins, trailing
 from tests.laws.histories import START, generated, packed
 from tests.laws.tables import NEWEST, THREE, TOTALS, VERSIONS, WINDOWED
 from tests.witness import hostile
@@ -37,6 +37,7 @@ from twinlake.kinds.measures.spread import Variance
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.witness.answer import DIFFERS, EQUAL, Answer
 from twinlake.witness.question import TopicLog
 
@@ -191,6 +192,13 @@ OF_HISTORIES: dict[str, tuple[Kind, Plant]] = {
     ),
     "a delete ends no version of a History": (
         VERSIONS, in_text(History, "view", r"\) WHERE `_changed`", ") WHERE `_changed` AND NOT `_deleted`"),
+    ),
+    "a trailing window leaves out the record that it begins with": (
+        trailing.BEFORE, in_text(Trailing, "_over", r"`_point` DESC, `_asks`", "`_point` DESC, `_asks` DESC"),
+    ),
+    "a trailing window forgets its first block": (
+        trailing.BEFORE, in_text(Trailing, "_over", r"struct\(true AS `_asks`, .*? AS `_point`\)",
+                                 "struct(true AS `_asks`, unix_micros(`at`) AS `_point`)"),
     ),
     "a row passes whose condition is NULL": (replace(TOTALS, where="amount > 0.00"), keeps_unknown),
     "sessions end at the gap itself": (

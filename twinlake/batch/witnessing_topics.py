@@ -18,6 +18,7 @@ from twinlake.lake.log.log import Log
 from twinlake.lake.log.log_clock import moment_sql
 from twinlake.lake.open_lake import OpenLake
 from twinlake.topics.contract import JSON
+from twinlake.topics.registered import with_files
 from twinlake.topics.registry import Registry
 from twinlake.witness.answer import FAILED, LONGEST, NOT_WITNESSED
 from twinlake.witness.child import Ended, ask
@@ -80,7 +81,7 @@ def question(log: Log, schemas: dict[int, dict[str, Any]], end: int, seed: int) 
     return TopicQuestion(
         topic=log.topic.name,
         eras=eras_since(eras, last_undecidable(log, eras)),
-        schemas={str(number): avro for number, avro in schemas.items()},
+        schemas={str(number): with_files(said, log.topic.newest.message) for number, said in schemas.items()},
         files=files,
         position=end,
         event=log.event(),

@@ -18,7 +18,8 @@ from twinlake.base.version import VERSION
 COMMANDS: dict[str, tuple[str, ...]] = {
     "services": ("up", "down", "logs", "reset"), "status": ("status",), "doctor": ("doctor",),
     "produce": ("produce",),
-    "check": ("check",), "dev": ("dev",), "batch": ("rebuild", "verify", "expire", "maintain"),
+    "check": ("check",), "dev": ("dev",), "show": ("show",),
+    "batch": ("rebuild", "verify", "expire", "maintain"),
     "jobs": ("jobs",),
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "get": ("get",),
@@ -35,7 +36,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Start and stop": ("up", "down", "status", "logs", "open", "doctor", "reset"),
     "Write a project": (
-        "new", "check", "dev", "test", "produce", "gallery", "editor-schemas", "editor-completions", "dags",
+        "new", "check", "dev", "test", "show", "produce", "gallery", "editor-schemas", "editor-completions",
+        "dags",
     ),
     "Change what readers see": (
         "release", "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire",

@@ -162,7 +162,7 @@ class _Session:
 
     def _why_not_there(self, tables: Iterable[str]) -> str:
         for project in self._settings.sources:
-            for file in project.tables.rglob(f"{self._table}.py"):
+            for file in project.tables.rglob(f"{self._table}.py"):  # one of SQL is a table, or wrong
                 return f"{shown_path(file)} has no TABLE"
         return f"there is no table {self._table!r}{near(self._table, tables)}"
 

@@ -20,9 +20,11 @@ from twinlake.cli.output import load_settings, say, tell
 from twinlake.config.library import TEMPLATE
 from twinlake.config.project import FOLDERS, Project
 from twinlake.config.settings import Settings, refuse_home
-from twinlake.definitions.loader import load
+from twinlake.definitions import loader
+from twinlake.kinds.definition import SQL
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
+from twinlake.topics import formats
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ def topic_command(
     """Write the contract of a topic: of a sample of its JSON, of its schema, or one to begin with.
 
     Every record of the sample is valid by it; numbers, times and what is nested have their types, and a field
-    that a record lacks is optional. A topic in Avro gets its schema from the registry.
+    that a record lacks is optional. A topic whose records name a schema gets that from the registry.
     """
     from twinlake.scaffold import new_topic
     from twinlake.topics.schema import load_schema
@@ -117,13 +119,14 @@ def topic_command(
             "--sample and --from-kafka are given", "the contract is made of one of them", "choose"
         )
     contract = project.contracts / f"{name}.yaml"
-    schemas = sorted(project.schemas.glob(f"{name}.v*.avsc"))
+    endings = formats.ENDINGS.values()
+    schemas = sorted(one for end in endings for one in project.schemas.glob(f"{name}.v*.{end}"))
     refuse_existing(contract, *(schemas if sample or from_kafka else ()))
     if name in topic_names(*settings.sources[1:]):
         raise UsageError(f"there is a topic {name} already", "an example has it", "choose another name")
     from twinlake.releases.check import refused_tables
 
-    for wrong in refused_tables(load(*settings.sources).tables, [name]):
+    for wrong in refused_tables(loader.load(*settings.sources).tables, [name]):
         raise UsageError(f"a topic cannot be called {name} here", wrong.what, "choose another name")
     chosen = new_topic.Chosen(event_time=event_time, id=id_column)
     if sample is not None:
@@ -134,7 +137,7 @@ def topic_command(
         made = new_topic.of_schema(max(map(load_schema, schemas), key=lambda one: one.number), chosen)
     else:
         made = new_topic.of_nothing(name, chosen)
-    schema = {project.schemas / f"{name}.v1.avsc": made.schema} if made.schema else {}
+    schema = {project.schemas / f"{name}.v1.{made.ending}": made.schema} if made.schema else {}
     write_new({**schema, contract: made.contract})
     topic = load_topic(name, project)
     for file in schema:
@@ -156,10 +159,13 @@ def table_command(
     kind: Annotated[
         str,
         typer.Option(
-            metavar="Aggregate|Events|Latest|TopRows|History|Sessions|IntervalJoin|AsOfJoin|Rolling|Union|Derived",
+            metavar="Aggregate|Events|Latest|TopRows|History|Trailing|Sessions|IntervalJoin|AsOfJoin|Rolling|Union|Derived",
             help="what the table does with its input",
         ),
     ] = "Aggregate",
+    in_sql: Annotated[
+        bool, typer.Option("--sql", help="write it as one SQL statement, not in Python")
+    ] = False,
 ) -> None:
     """Write a first definition of a table, and a short contract with places for what it means.
 
@@ -171,17 +177,19 @@ def table_command(
 
     settings = load_settings()
     project = settings.project
-    tables = load(*settings.sources).tables
+    tables = loader.load(*settings.sources).tables
     topics, broken = _topics(settings)
     new_table.refuse_name(name, tables, (*topics, *broken))
-    module, contract = project.tables / f"{name}.py", project.contracts / f"{name}.yaml"
-    test = module.with_name(f"{name}{ENDING}")
-    refuse_existing(module, contract, test)
+    module = project.tables / f"{name}{SQL if in_sql else '.py'}"
+    contract, test = project.contracts / f"{name}.yaml", module.with_name(f"{name}{ENDING}")
+    refuse_existing(*(module.with_suffix(ending) for ending in loader.ENDINGS), contract, test)
     for one in source or (() if topics else broken):
         if one in broken:
             raise broken[one]
-    where = module.relative_to(project.root).as_posix()
-    made = new_table.of_sources(name, kind, source or (), topics, tables, where)
+    where = project.tables.relative_to(project.root).as_posix()
+    made = new_table.of_sources(name, kind, source or (), topics, tables, where, in_sql)
+    written = {project.tables / file: text for file, text in made.files.items()}
+    refuse_existing(*written)
     from twinlake.releases.check import refused_tables
 
     for wrong in refused_tables([*tables, *made.tables], topics):
@@ -190,7 +198,7 @@ def table_command(
     table = made.tables[-1]
     first = _first_test([*tables, *made.tables], topics, name)
     tested = {} if first is None else {test: first}
-    write_new({module: made.module, contract: made.contract, **tested})
+    write_new({**written, contract: made.contract, **tested})
     read = ", ".join([*table.inputs, *table.reads])
     beside = "".join(f", with {one.name} beside it" for one in made.tables[:-1])
     say(f"{shown_path(module)}: table {name}, {table.kind} of {read}{beside}")

@@ -17,11 +17,13 @@ from twinlake.base.errors import TwinlakeError
 from twinlake.base.files import shown_path
 from twinlake.cli.output import show_error, tell
 from twinlake.config.project import Project
+from twinlake.definitions import loader
+from twinlake.topics import formats
 
 Seen = dict[Path, tuple[int, int, int]]
 """By file, when it was changed last (in nanoseconds), its size, its number: a save may make a new one."""
 _EVERY_S = 0.1
-_ENDINGS = (".py", ".yaml", ".avsc")
+_ENDINGS = (*loader.ENDINGS, ".yaml", *(f".{one}" for one in formats.ENDINGS.values()))
 _WAITING = "waiting for changes; ^C ends it"
 ENDED = 130
 """The exit code of what ^C has ended."""

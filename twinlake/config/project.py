@@ -33,7 +33,7 @@ class Folder:
 
 FOLDERS: Mapping[str, Folder] = {
     "tables": Folder("jobs/tables", "definitions of tables, one module each"),
-    "schemas": Folder("schemas", "Avro schemas of topics: <topic>.v<N>.avsc"),
+    "schemas": Folder("schemas", "schemas of topics: <topic>.v<N>.avsc, .json, .proto"),
     "contracts": Folder("contracts", "contracts of topics and tables: <name>.yaml"),
     "dags": Folder("dags", "what Airflow runs; a project without this folder has the DAGs of Twinlake"),
     "data": Folder(".twinlake", "the data directory; $TWINLAKE_HOME or --home name another one"),
@@ -55,7 +55,7 @@ class Project:
 
     @property
     def schemas(self) -> Path:
-        """Avro schemas of topics."""
+        """Schemas of topics."""
         return self._folder("schemas")
 
     @property

@@ -1,6 +1,7 @@
-"""Finds the definitions of projects: in each module of their folder of tables, what it calls TABLE or TABLES.
+"""Finds the definitions of projects: in each module of their folder of tables, what it calls TABLE or TABLES,
+and in each file of SQL the one that it is.
 
-A module that cannot be imported, or is wrong in itself, hides none of the others.
+A file that cannot be read, or is wrong in itself, hides none of the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from twinlake.base.files import shown_path
 from twinlake.base.interrupt import Interrupted
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
-from twinlake.kinds.definition import Place
+from twinlake.kinds.definition import SQL, Place
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.steps import Explode
@@ -29,6 +30,8 @@ from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Hopping, Tumbling
 
 REMEDY = "write it as docs/tables.md shows (`Add a table`), then run `twinlake check`"
+ENDINGS = (".py", SQL)
+"""How files end that may define tables."""
 _BESIDE: dict[str, Path] = {}
 """The modules that definitions have imported of their projects, outside the folders of tables."""
 _FAILED: set[Path] = set()
@@ -64,9 +67,9 @@ def load(*projects: Project) -> Loaded:
     tables, wrong = list[Kind](), list[TwinlakeError]()
     for project in projects:
         package = _package(project.tables)
-        for module in _modules(project.tables):
+        for file in _files(project.tables):
             try:
-                found = _of_module(project.tables, module, package)
+                found = _of_file(project.tables, file, package)
                 # a module may name what a neighbour has defined: it is one table still
                 tables += [one for one in found if not any(one is known for known in tables)]
             except TwinlakeError as error:
@@ -102,10 +105,18 @@ def _is_installed(part: str) -> bool:
     return part.startswith(".") or part in ("site-packages", "dist-packages")
 
 
-def _modules(folder: Path) -> list[Path]:
-    """The files that may define tables; `_name.py` is for their neighbours alone."""
-    found = (file.relative_to(folder) for file in folder.rglob("*.py"))
+def _files(folder: Path) -> list[Path]:
+    """Those that may define tables; `_name.py` is for its neighbours alone."""
+    found = (file.relative_to(folder) for ending in ENDINGS for file in folder.rglob(f"*{ending}"))
     return sorted(file for file in found if not any(part.startswith(("_", ".")) for part in file.parts))
+
+
+def _of_file(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
+    if file.suffix != SQL:
+        return _of_module(folder, file, package)
+    from twinlake.kinds.sql_form.reading import read  # it brings a parser along, which not everybody needs
+
+    return (read(folder / file),)
 
 
 def _of_module(folder: Path, file: Path, package: str) -> tuple[Kind, ...]:
@@ -172,7 +183,9 @@ def _named_twice(tables: list[Kind]) -> Iterator[tuple[str, DefinitionError]]:
         if len(same) > 1:
             places = ", ".join(_place(table.place) for table in same)
             why = f"{len(same)} definitions have this name: {places}"
-            yield name, same[0].error(why, "rename one of them")
+            files = {Path(table.place.file).with_suffix("") for table in same if table.place}
+            # of one name without their endings: the table was written in its other form
+            yield name, same[0].error(why, "rename one of them" if len(files) > 1 else "remove one of them")
 
 
 def _place(place: Place | None) -> str:

@@ -77,7 +77,7 @@ class Typist:
         rows |= {name: TypedRows.of(self.columns[name]) for name in table.reads}
         wrong, left = self._expressions(table, rows)
         if not wrong and not left and table.query is None:
-            wrong = list(table.problems(cast("Any", rows)))
+            wrong = list(table.problems(cast("Any", rows))) or list(table.mismatched(self._stepped(table)))
         if wrong or left:
             return Typed(wrong=tuple(wrong), left=tuple(left))
         return self._view(table)
@@ -102,6 +102,16 @@ class Typist:
         except Refused as error:  # of what makes the next stage's rows
             left = left or [table.error(error.words)]
         return wrong, left
+
+    def _stepped(self, table: Kind) -> dict[str, Any]:
+        """By table whose states it reads, the columns after its steps."""
+        found = {}
+        for name in table.reads if table.reads_states else ():
+            for topic in self.tables[name].inputs:
+                rows = TypedRows.of(self.topics[topic].columns)
+                if (stepped := self.tables[name].after_steps(cast("Any", rows))) is not None:
+                    found[name] = stepped
+        return found
 
     def _misspelt_query(self, table: Kind, sql: str) -> Iterator[DefinitionError]:
         if SPECIAL_LITERAL.search(sql):

@@ -1,5 +1,7 @@
 """Decoding Avro in Confluent's wire format as Spark SQL: which bytes are an event, and its fields.
 
+Messages of Protobuf are made Avro first (`protobuf_body`), and go the same way from there on.
+
 Twice over the same records: bodies that nobody has looked at yet are decoded into unchecked types, to find
 out what is wrong with them; those found sound are decoded again into the log's column `event`.
 """
@@ -10,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from twinlake.base import quote
-from twinlake.ingest import nested
+from twinlake.ingest import nested, protobuf_body
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import RANGES, Writer
 from twinlake.lake.log.log_fields import kept_as
@@ -43,9 +45,16 @@ SCHEMA_ID = (
 
 def unchecked(writer: Writer, end_marker: bytes) -> str:
     """The column e<id>: the body of a record of this writer, decoded without trust; NULL for another's."""
-    body = f"concat(substring(value, {HEADER_BYTES + 1}), X'{end_marker.hex()}')"
+    body = f"concat({body_of(writer)}, X'{end_marker.hex()}')"
     decoded = _from_avro(body, writer.checking_schema_text, "PERMISSIVE")
     return f"CASE WHEN schema_id = {writer.id} THEN {decoded} END AS e{writer.id}"
+
+
+def body_of(writer: Writer) -> str:
+    """SQL of what is behind the header, in Avro; NULL for what is none of the writer's messages."""
+    if (function := protobuf_body.function_of(writer.avro)) is not None:
+        return f"{function}(value)"
+    return f"substring(value, {HEADER_BYTES + 1})"
 
 
 def _from_avro(body: str, schema: str, mode: str) -> str:
@@ -62,17 +71,22 @@ def undecodable(
 ) -> str:
     """Reasons why the bytes of a value are no event, as text; NULL where they are one. Only `closely` a
     decimal of more than 38 digits is distinguished from a malformed body."""
-    cases = [
-        f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
-        *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
-    ]
+    bodies = {}
     for writer in writers:
         bad, body = _bad(topic, writer, f"e{writer.id}", _beyond, nested.beyond), f"e{writer.id}"
         unlike = _unreadable(topic, writer, end_marker) if closely else f"'{verdict.MALFORMED_BODY}'"
-        cases.append(
-            f"WHEN schema_id = {writer.id} THEN CASE WHEN {_unlike(f'{body}.{writer.end}', end_marker)} "
-            f"THEN {unlike} ELSE {bad} END"
-        )
+        is_unlike = _unlike(f"{body}.{writer.end}", end_marker)
+        bodies[writer.id] = f"CASE WHEN {is_unlike} THEN {unlike} ELSE {bad} END"
+    return framed(unreadable, bodies)
+
+
+def framed(unreadable: Sequence[Unreadable], bodies: Mapping[int, str]) -> str:
+    """Reasons why a value in Confluent's frame is no event, by those of each writer's bodies."""
+    cases = [
+        f"WHEN length(value) < {HEADER_BYTES} OR substring(value, 1, 1) <> X'00' THEN '{verdict.BAD_HEADER}'",
+        *(f"WHEN schema_id = {one.id} THEN {quote.string(one.reason)}" for one in unreadable),
+        *(f"WHEN schema_id = {number} THEN {bad}" for number, bad in bodies.items()),
+    ]
     # ids beyond 31 bits cannot be registered
     cases.append(f"WHEN schema_id IS NULL OR schema_id < 0 THEN '{verdict.UNKNOWN_SCHEMA}'")
     return f"CASE {' '.join(cases)} ELSE '{NO_SCHEMA_YET}' END"
@@ -91,7 +105,7 @@ def _unreadable(topic: Topic, writer: Writer, end_marker: bytes) -> str:
     malformed = f"'{verdict.MALFORMED_BODY}'"
     if (schema := writer.bytes_schema_text) is None:
         return malformed
-    body = f"concat(substring(value, {HEADER_BYTES + 1}), X'{end_marker.hex()}')"
+    body = f"concat({body_of(writer)}, X'{end_marker.hex()}')"
     bad = _bad(topic, writer, "b", _beyond_as_bytes, _beyond_inside)
     empty = " OR ".join(_empty_decimals(writer, "b")) or "false"
     return (
@@ -222,6 +236,7 @@ def decoded_type(spark: SparkSession, schema: str) -> StructType:
     from pyspark.errors import PySparkException
 
     decoded = _from_avro("CAST(NULL AS binary)", schema, "PERMISSIVE")
+    protobuf_body.register(spark, schema)
     try:
         found = spark.range(0).selectExpr(f"{decoded} AS decoded").schema["decoded"].dataType
     except (PySparkException, Py4JJavaError) as error:
@@ -238,8 +253,7 @@ def event_columns(writers: Sequence[Writer], event: Mapping[str, str]) -> tuple[
     columns = []
     cases = {}
     for writer in writers:
-        body = f"substring(value, {HEADER_BYTES + 1})"
-        decoded = _from_avro(body, writer.schema_text, "FAILFAST")
+        decoded = _from_avro(body_of(writer), writer.schema_text, "FAILFAST")
         columns.append(f"CASE WHEN decodable AND schema_id = {writer.id} THEN {decoded} END AS e{writer.id}")
         cases[writer.id] = _event(writer, event)
     fields = ", ".join(f"{quote.name(name)}: {type_}" for name, type_ in event.items())

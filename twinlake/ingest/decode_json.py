@@ -5,48 +5,51 @@ As with Avro, records that nobody has looked at are decoded with doubt, and thos
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from twinlake.base import quote
 from twinlake.ingest.decode_avro import SEPARATOR
 from twinlake.lake.log.log_fields import base_name, kept_as
 from twinlake.topics import json_sql, verdict
+from twinlake.topics.schema import Field
 from twinlake.topics.spark_type import Plain, Struct, Type, is_nested, parse
 from twinlake.topics.topic import Topic
 
 SCHEMA_ID = "CAST(NULL AS int)"
 _TEXT = "CAST(value AS string)"
-_DOC, _END = "doc", "doc_end"
+DOC, _END = "doc", "doc_end"
 
 
-def unchecked(end_marker: bytes, wrapped: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def unchecked(end_marker: bytes, wrapped: bool, text: str = _TEXT) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Columns to add, one list after the other: `doc`, the document as a variant, and `doc_end`.
 
     Spark leaves unread what comes after a document, so it is read as the first item of an array whose second
     is the marker: that is there only where the bytes are one document and nothing else. Where they may be
     `wrapped`, the document is what Kafka Connect has put beside its schema.
     """
-    array = f"concat('[', {_TEXT}, ',\"{end_marker.hex()}\"]')"
-    parsed = f"CASE WHEN is_valid_utf8({_TEXT}) THEN try_parse_json({array}) END AS parsed"
+    array = f"concat('[', {text}, ',\"{end_marker.hex()}\"]')"
+    parsed = f"CASE WHEN is_valid_utf8({text}) THEN try_parse_json({array}) END AS parsed"
     doc = "try_variant_get(parsed, '$[0]', 'variant')"
-    doc = f"{_unwrapped(doc) if wrapped else doc} AS {_DOC}"
+    doc = f"{_unwrapped(doc) if wrapped else doc} AS {DOC}"
     return (parsed,), (doc, f"try_variant_get(parsed, '$[1]', 'string') AS {_END}")
 
 
-def undecodable(topic: Topic, end_marker: bytes, closely: bool = False) -> str:
-    """Reasons why the bytes of a value are no event, as text; NULL where they are one. `closely` as in
+def undecodable(
+    promised: Iterable[Field], end_marker: bytes, closely: bool = False, text: str = _TEXT
+) -> str:
+    """Reasons why a document is no event with these fields, as text; NULL where it is one. `closely` as in
     `json_sql.type_errors`."""
     bad = []
-    for field in topic.newest.fields:
-        doc = json_sql.member(_DOC, field.name)
+    for field in promised:
+        doc = json_sql.member(DOC, field.name)
         for code, path, wrong in json_sql.type_errors(doc, parse(field.type), field.name, closely):
             bad.append(f"CASE WHEN {wrong} THEN '{verdict.reason(code, path)}' END")
     broken = (
-        f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {_TEXT} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "
-        f"OR {json_sql.has_half(_TEXT)}"
+        f"{_END} IS NULL OR {_END} <> '{end_marker.hex()}' OR NOT {text} RLIKE '^[ \\\\t\\\\n\\\\r]*\\\\{{' "
+        f"OR {json_sql.has_half(text)}"
     )
     return (
-        f"CASE WHEN NOT is_valid_utf8({_TEXT}) THEN '{verdict.INVALID_UTF8}' "
+        f"CASE WHEN NOT is_valid_utf8({text}) THEN '{verdict.INVALID_UTF8}' "
         f"WHEN {broken} THEN '{verdict.MALFORMED_BODY}' "
         f"ELSE nullif(concat_ws('{SEPARATOR}', {', '.join(bad)}), '') END"
     )
@@ -57,9 +60,9 @@ def fields(topic: Topic, whole: Collection[str] = ()) -> dict[str, str]:
     there."""
     found = {}
     for field in topic.newest.fields:
-        doc = json_sql.member(_DOC, field.name)
+        doc = json_sql.member(DOC, field.name)
         if is_nested(field.type) and field.name not in whole:
-            found[field.name] = f"CASE WHEN {_is_there(doc)} THEN true END"
+            found[field.name] = f"CASE WHEN {is_there(doc)} THEN true END"
         else:
             found[field.name] = json_sql.value(doc, parse(field.type))
     return found
@@ -67,7 +70,12 @@ def fields(topic: Topic, whole: Collection[str] = ()) -> dict[str, str]:
 
 def event_micros(topic: Topic) -> str:
     """Event time in microseconds; NULL outside the years 1 to 9999."""
-    moment = json_sql.value(json_sql.member(_DOC, topic.contract.event_time or ""), Plain("timestamp"))
+    return micros_of(json_sql.member(DOC, topic.contract.event_time or ""))
+
+
+def micros_of(doc: str) -> str:
+    """A document's time in microseconds; NULL outside the years 1 to 9999."""
+    moment = json_sql.value(doc, Plain("timestamp"))
     low, high = json_sql.YEARS["timestamp"]
     return f"CASE WHEN unix_micros({moment}) BETWEEN {low} AND {high} THEN unix_micros({moment}) END"
 
@@ -104,10 +112,10 @@ def _kept(doc: str, kept: Type, promised: Type | None) -> str:
         f"{quote.string(name)}, {_kept(json_sql.member(doc, name), inner, there.get(name))}"
         for name, inner in kept.fields
     )
-    return f"CASE WHEN {_is_there(doc)} THEN named_struct({', '.join(parts)}) END"
+    return f"CASE WHEN {is_there(doc)} THEN named_struct({', '.join(parts)}) END"
 
 
-def _is_there(doc: str) -> str:
+def is_there(doc: str) -> str:
     """Of a member that is left out `is_variant_null` alone says false."""
     return f"{doc} IS NOT NULL AND NOT is_variant_null({doc})"
 

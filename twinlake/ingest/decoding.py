@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twinlake.ingest import decode_avro, decode_json
+from twinlake.ingest import decode_avro, decode_json, decode_json_schema
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import Writer
 from twinlake.topics import change_data, verdict
 from twinlake.topics.contract import DELETE, IGNORE, JSON, Contract
+from twinlake.topics.formats import JSON_SCHEMA
 from twinlake.topics.topic import Topic
 
 IGNORED = "ignored_null"  # never leaves ingest: stands for a verdict, not for a reason
@@ -45,17 +46,25 @@ def decoding(
         return Decoding(
             schema_id=schema_id(topic),
             columns=decode_json.unchecked(end_marker, wrapped=bool(whole)),
-            undecodable=_or_null(topic.contract, decode_json.undecodable(topic, end_marker, closely)),
+            undecodable=_or_null(
+                topic.contract, decode_json.undecodable(topic.newest.fields, end_marker, closely)
+            ),
             fields=read,
             event_micros=change_data.event_micros(f"({read[change_data.SOURCE]})")
             if whole
             else decode_json.event_micros(topic),
         )
-    per_writer = {writer.id: decode_avro.fields(topic, writer, whole) for writer in writers}
-    by_field = {
-        field.name: decode_avro.by_writer({i: columns[field.name] for i, columns in per_writer.items()})
-        for field in topic.newest.fields
-    }
+    if topic.contract.format == JSON_SCHEMA:
+        bad = decode_json_schema.undecodable(writers, unreadable, end_marker, closely)
+        micros = decode_json_schema.event_micros(topic, writers)
+        return Decoding(
+            schema_id=schema_id(topic),
+            columns=decode_json_schema.unchecked(end_marker),
+            undecodable=_or_null(topic.contract, bad),
+            fields=_by_field(topic, {one.id: decode_json_schema.fields(topic, one) for one in writers}),
+            event_micros=of_values(topic.contract, micros),
+        )
+    by_field = _by_field(topic, {one.id: decode_avro.fields(topic, one, whole) for one in writers})
     if whole and writers:
         micros = change_data.event_micros(f"({by_field[change_data.SOURCE]})")
     else:
@@ -72,6 +81,13 @@ def decoding(
     )
 
 
+def _by_field(topic: Topic, per_writer: Mapping[int, Mapping[str, str]]) -> dict[str, str]:
+    return {
+        field.name: decode_avro.by_writer({i: columns[field.name] for i, columns in per_writer.items()})
+        for field in topic.newest.fields
+    }
+
+
 def schema_id(topic: Topic) -> str:
     """SQL of the id that a value names its schema by, NULL where it names none."""
     return decode_json.SCHEMA_ID if topic.contract.format == JSON else decode_avro.SCHEMA_ID
@@ -83,7 +99,14 @@ def event_columns(
     """The second pass's decoding, see `decode_avro.event_columns`."""
     if topic.contract.format == JSON:
         return decode_json.event_columns(topic, event)
+    if topic.contract.format == JSON_SCHEMA:
+        return decode_json_schema.event_columns(writers, event)
     return decode_avro.event_columns(writers, event)
+
+
+def may_hide_decimals(topic: Topic) -> str:
+    """The reason under which a decimal of too many digits may be, where nobody has looked closely."""
+    return verdict.WRONG_TYPE if topic.contract.format in (JSON, JSON_SCHEMA) else verdict.MALFORMED_BODY
 
 
 def of_values(contract: Contract, sql: str, otherwise: str = "NULL") -> str:

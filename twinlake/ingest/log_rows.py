@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
-from twinlake.ingest import decode_avro
+from twinlake.ingest import decode_avro, protobuf_body
 from twinlake.ingest.decide import FIXED, VALID_LATE, Code, Decision
 from twinlake.ingest.decoding import event_columns, schema_id
 from twinlake.ingest.log_end import LogEnd
@@ -34,6 +34,7 @@ def log_rows(
     """
     from pyspark.sql import functions as F
 
+    protobuf_body.register_all(records, writers)
     if decision.skips:
         spans = " ".join(f"WHEN {p} THEN offset >= {span.start}" for p, span in decision.spans.items())
         records = records.where(f"CASE partition {spans} ELSE false END")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from twinlake.ingest import first_pass, source
+from twinlake.ingest import first_pass, protobuf_body, source
+from twinlake.ingest.decoding import may_hide_decimals
 from twinlake.ingest.unreadable import Unreadable
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
 from twinlake.spark.prepared_plan import ArrowFile, Newest, PreparedPlan, computed
-from twinlake.topics import verdict
 from twinlake.topics.contract import JSON
 from twinlake.topics.topic import Topic
 
@@ -78,6 +78,7 @@ class Scan:
     ) -> DataFrame:
         found = records
         readable, unreadable = _known(writers)
+        protobuf_body.register_all(records, readable)
         selections = first_pass.selections(
             self._topic, readable, self._end_marker, event, unreadable, closely
         )
@@ -92,14 +93,12 @@ def _twice(look: Callable[[bool], pa.Table], topic: Topic, writers: Writers) -> 
     import pyarrow.compute as pc
 
     found = look(False)
-    is_json = topic.contract.format == JSON
-    doubted = verdict.WRONG_TYPE if is_json else verdict.MALFORMED_BODY
-    if not pc.any(pc.match_substring(found.column("reasons"), doubted)).as_py():
+    if not pc.any(pc.match_substring(found.column("reasons"), may_hide_decimals(topic))).as_py():
         return found
     # only then: what a writer has is read out of its schema's text
     decimals = (
         any("decimal(" in field.type for field in topic.newest.fields)
-        if is_json
+        if topic.contract.format == JSON
         else any(one.bytes_schema_text for one in writers.all())
     )
     return look(True) if decimals else found

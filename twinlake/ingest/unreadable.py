@@ -12,7 +12,8 @@ from twinlake.base.errors import StoppedTopicError
 from twinlake.topics import verdict
 from twinlake.topics.change import breaking, source
 from twinlake.topics.contract import STOP
-from twinlake.topics.schema import Field, readable_fields
+from twinlake.topics.formats import ENDINGS
+from twinlake.topics.schema import Field, Schema, readable_fields
 from twinlake.topics.topic import Topic
 
 if TYPE_CHECKING:
@@ -106,21 +107,26 @@ def _steps(topic: Topic, avro: dict[str, Any], field: str) -> str | None:
     if sent is None:
         said, new = f"{field!r} has a default, or which leaves it out", replace(ours, has_default=True)
     else:
-        said, new = f"{field!r} is a {_name(sent)}", replace(ours, type=sent.type, avro=sent.avro)
+        said, new = (
+            f"{field!r} is a {_name(sent, topic.newest)}",
+            replace(ours, type=sent.type, avro=sent.avro),
+        )
     fields = tuple(new if one is ours else one for one in topic.newest.fields)
     proposed = replace(topic.newest, fields=fields)
     if any(breaking(one.fields, proposed) for one in topic.schemas):
         return None
     left = breaking(theirs, proposed)
     return (
-        f"add schemas/{topic.name}.v{topic.newest.number + 1}.avsc in which {said}"
+        f"add schemas/{topic.name}.v{topic.newest.number + 1}.{ENDINGS[topic.newest.format]} in which {said}"
         f"{f' (besides, {left[1]})' if left else ''}, and say the same in contracts/{topic.name}.yaml; "
         "run `twinlake check`, then `twinlake reload`"
     )
 
 
-def _name(field: Field) -> str:
-    """An Avro type in the words of a schema file."""
+def _name(field: Field, schema: Schema) -> str:
+    """An Avro type in the words of a schema file, a type of another language as the column that it is."""
+    if schema.source is not None:
+        return field.type
     avro = field.avro
     if isinstance(avro, list):
         avro = next((one for one in avro if one != "null"), "null")

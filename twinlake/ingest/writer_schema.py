@@ -6,13 +6,17 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from twinlake.base.errors import ContractError
 from twinlake.ingest.unreadable import Unreadable, unreadable_schema
+from twinlake.topics.avro_type import MOST_MEMBERS, PROTOBUF, members
 from twinlake.topics.change import first_unreadable
-from twinlake.topics.schema import Field, readable_fields
+from twinlake.topics.formats import TYPES
+from twinlake.topics.registered import inner, schema_type
+from twinlake.topics.schema import TOO_MANY, Field, readable_fields
 from twinlake.topics.spark_type import is_nested
 from twinlake.topics.topic import Topic
 
@@ -28,8 +32,9 @@ RANGES = {  # the years 1 to 9999 in each logical type's own unit
 LOGICAL_TYPES = ("decimal", *RANGES)
 _MEANT = {  # keys of an Avro type that decide how bytes are read
     "type", "logicalType", "precision", "scale", "name", "namespace", "fields", "items", "values", "symbols",
-    "size",
+    "size", PROTOBUF,
 }  # fmt: skip
+NO_OTHERS: Mapping[str, ContractError] = {}
 _NOTHING = ("void", "struct<>")  # types without values
 _NOTHING_INSIDE = re.compile(r"(?<=[:<,])(void(?!:)|struct<>)")
 
@@ -97,7 +102,8 @@ class Writer:
             for field in self.avro["fields"]
         ]
         end = {"name": self.end, "type": {"type": "fixed", "name": self.end, "size": 8}}
-        return json.dumps({**self.avro, "fields": [*fields, end]})
+        said = {key: value for key, value in self.avro.items() if key != PROTOBUF}
+        return json.dumps({**said, "fields": [*fields, end]})
 
 
 def _unchecked(avro: Any, times: bool, decimal: Callable[[dict[str, Any]], Any]) -> Any:
@@ -135,7 +141,11 @@ def meant(avro: Any) -> Any:
         return [meant(part) for part in avro]
     if not isinstance(avro, dict):
         return avro
-    known = {key: meant(value) if key != "symbols" else value for key, value in avro.items() if key in _MEANT}
+    known = {
+        key: value if key in ("symbols", PROTOBUF) else meant(value)
+        for key, value in avro.items()
+        if key in _MEANT
+    }
     if known.get("logicalType") not in LOGICAL_TYPES:
         for key in ("logicalType", "precision", "scale"):
             known.pop(key, None)
@@ -152,22 +162,46 @@ def schema_hash(avro: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(avro, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def in_avro(
+    topic: Topic, schema_id: int, registered: dict[str, Any]
+) -> tuple[dict[str, Any], Mapping[str, ContractError]]:
+    """What the registry has under an id as Avro that `meant` has reduced, with the fields that are of no type
+    a topic may have. One of another language than the topic's, or of none, has the type of that name."""
+    type_ = schema_type(registered)
+    if TYPES.get(type_) != topic.contract.format:
+        return {"type": type_}, {}
+    try:
+        found = inner(registered, f"schema id {schema_id}", topic.newest.message)
+    except ContractError as error:
+        return {"type": type_, "name": f"{error.path}: {error.why_text}".lstrip(": ")}, {}
+    return meant(found.avro), found.others
+
+
 def learn(
-    topic: Topic, schema_id: int, avro: dict[str, Any], decoded: Callable[[str], StructType]
+    topic: Topic,
+    schema_id: int,
+    avro: dict[str, Any],
+    decoded: Callable[[str], StructType],
+    others: Mapping[str, ContractError] = NO_OTHERS,
 ) -> Writer | Unreadable:
     """What is behind a schema id: a writer, or why the topic's newest schema cannot read its records.
 
-    `avro` is as `meant` leaves it; `decoded` tells what decoding with a schema yields, and raises ValueError
-    where that cannot be done.
+    `avro` and `others` are as `in_avro` has them; `decoded` tells what decoding with a schema yields, and
+    raises ValueError where that cannot be done.
     """
 
     def unreadable(why: str, field: str = "") -> Unreadable:
         return unreadable_schema(topic, schema_id, avro, why, field)
 
+    if avro.get("type") in TYPES:
+        said = f": {avro['name']}" if "name" in avro else f", and the contract says {topic.contract.format}"
+        return unreadable(f"it is a schema of type {avro['type']}{said}")
     if avro.get("type") != "record":
         return unreadable(f"it is of type {avro.get('type')!r}, not a record")
-    fields, others = readable_fields(avro, f"schema id {schema_id}")
-    for name, error in others.items():
+    if members(avro) > MOST_MEMBERS:
+        return unreadable(TOO_MANY)
+    fields, more = readable_fields(avro, f"schema id {schema_id}")
+    for name, error in {**others, **more}.items():
         if any(name in field.names for field in topic.newest.fields):
             return unreadable(f"field {name!r} ({error.path}): {error.why_text}", name)
     if wrong := first_unreadable(fields, topic.newest):

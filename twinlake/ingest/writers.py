@@ -11,7 +11,7 @@ import structlog
 from twinlake.base.errors import DeniedError, TwinlakeError, UnreachableError
 from twinlake.ingest.log_end import LogEnd
 from twinlake.ingest.unreadable import Unreadable
-from twinlake.ingest.writer_schema import Writer, learn, meant
+from twinlake.ingest.writer_schema import Writer, in_avro, learn
 from twinlake.lake.log.log_fields import with_field
 from twinlake.topics.contract import JSON
 from twinlake.topics.registry import Registry
@@ -103,11 +103,11 @@ class Writers:
                     remedy="the records are read again with the new one",
                 )
 
-    def _writer(self, schema_id: int, avro: dict[str, Any], end: LogEnd) -> Writer | Unreadable:
+    def _writer(self, schema_id: int, found: dict[str, Any], end: LogEnd) -> Writer | Unreadable:
         """The writer behind an id; one that meant another schema to the log stops the topic."""
-        known, avro = self._known.get(schema_id), meant(avro)
+        known, (avro, others) = self._known.get(schema_id), in_avro(self._topic, schema_id, found)
         if known and known.avro == avro:
             return known
         if refused := end.refuse_schema(schema_id, avro):
             raise refused
-        return learn(self._topic, schema_id, avro, self._decoded)
+        return learn(self._topic, schema_id, avro, self._decoded, others)

@@ -17,6 +17,7 @@ from twinlake.kinds.latest import Latest
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
 
 _LISTED: tuple[type[Kind], ...] = (
@@ -25,6 +26,7 @@ _LISTED: tuple[type[Kind], ...] = (
     Latest,
     TopRows,
     History,
+    Trailing,
     Events,
     IntervalJoin,
     AsOfJoin,

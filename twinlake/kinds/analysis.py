@@ -38,7 +38,11 @@ def problems(
     from pyspark.errors import PySparkException
 
     rows = empty_rows(kind, topics, spark, tables)
-    found = list(refused(kind, rows)) or list(kind.problems(rows))
+    found = (
+        list(refused(kind, rows))
+        or list(kind.problems(rows))
+        or list(kind.mismatched(_stepped(kind, topics, spark, tables)))
+    )
     yield from found
     if found:
         return
@@ -124,6 +128,16 @@ def _empty_relations(kind: Kind, topics: Topics, spark: SparkSession, tables: Ta
             found[name] = nothing(_states(table, topics, spark))
         else:
             found[name] = nothing(columns(table, topics, spark, tables))
+    return found
+
+
+def _stepped(kind: Kind, topics: Topics, spark: SparkSession, tables: Tables) -> dict[str, DataFrame]:
+    """By table whose states it reads, no rows after its steps."""
+    found = {}
+    for name in kind.reads if kind.reads_states else ():
+        for rows in empty_rows(tables[name], topics, spark, tables).values():
+            if (stepped := tables[name].after_steps(rows)) is not None:
+                found[name] = stepped
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-_WORDS = {str: "text", int: "number", bool: "True or False", NoneType: "None"}
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "True or False", NoneType: "None"}
 
 
 def misfits(thing: Any, where: str = "") -> Iterator[tuple[str, Any, str]]:
@@ -52,7 +52,7 @@ def words(hint: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(words(part) for part in parts)
     if origin is tuple:
-        return f"a tuple of {words(parts[0])}s"
+        return f"a tuple of {words(parts[0]).removeprefix('a ')}s"
     if origin is dict:
         return f"a map from {words(parts[0])} to {words(parts[1])}"
     return _WORDS.get(hint) or str(hint.__name__)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound="Definition")
 LATER = ("retention",)
 """Fields that older versions do not know: they are in the JSON of a definition that says them."""
+SQL = ".sql"
+"""How a file ends that is one definition, written as a statement."""
 NOT_STORED = {"stored": False}
 """The metadata of a field that says nothing of the table itself, and so is not in its JSON."""
 
@@ -94,6 +96,10 @@ class Definition:
 
     def mistyped(self, types: Mapping[str, str]) -> Iterator[DefinitionError]:
         """Nothing: only of a whole query the types are known no sooner than those of the view."""
+        return iter(())
+
+    def mismatched(self, stepped: Mapping[str, Any]) -> Iterator[DefinitionError]:
+        """Nothing: only a kind that merges states of several tables cares of what these are made."""
         return iter(())
 
     def bound(self: D, tables: Mapping[str, Any]) -> D:
@@ -196,12 +202,16 @@ class Definition:
                 raise self.error(f"{what} {text!r} is given twice (case is ignored)")
             seen.add(text.lower())
 
-    def refuse_shown(self, what: str, texts: Iterable[str]) -> None:
-        """DefinitionError for a name that no column of a view may have: states and scales use `__`."""
+    def refuse_shown(self, what: str, texts: Iterable[str], own: Sequence[str] = ()) -> None:
+        """DefinitionError for a name that no column of a view may have: states and scales use `__`, and `own`
+        are columns that the kind adds itself."""
         texts = list(texts)
         for text in texts:
             if "__" in text:
                 raise self.error(f"{what} {text!r} has two _ in a row, which states use themselves")
+            if text.lower() in own:
+                why = f"{what} {text!r} has the name of one that every table of kind {self.kind} has"
+                raise self.error_at_text(text, why, f"name it otherwise; it has {', '.join(own)} itself")
         self.refuse_names(what, texts)
 
     def refuse_unknown(self, what: str, texts: Iterable[str], known: Iterable[str]) -> None:
@@ -230,9 +240,11 @@ class Definition:
         if self.place is None:
             return 0, None
         try:
+            if self.place.file.endswith(SQL):
+                return _place_in_sql(self.place.file, text, word) or (self.place.line, None)
             source = Path(self.place.file).read_text()
             tree = ast.parse(source)
-        except (OSError, SyntaxError):
+        except (OSError, ValueError, SyntaxError):
             return self.place.line, None
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno == self.place.line]
         for call in calls:
@@ -240,6 +252,12 @@ class Definition:
                 if isinstance(node, ast.Constant) and node.value == text:
                     return _place_in(source.splitlines(), node, word)
         return self.place.line, None
+
+
+def _place_in_sql(file: str, text: str, word: str) -> tuple[int, int] | None:
+    from twinlake.kinds.sql_form.text import place_of
+
+    return place_of(Path(file).read_bytes().decode(), text, word)
 
 
 def _place_in(lines: Sequence[str], node: ast.Constant, word: str) -> tuple[int, int]:

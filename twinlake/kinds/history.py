@@ -12,6 +12,7 @@ from twinlake.kinds.definition import Definition, pairs, read, texts
 from twinlake.kinds.expression import Stage, holds_sql
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.lineage import behind_sql, row_of_step, same_steps
+from twinlake.kinds.measures.measure import plain
 from twinlake.kinds.windows import ALL, Windows, mistimed
 from twinlake.topics import record_id
 
@@ -57,7 +58,8 @@ class History(Definition):
         super().__post_init__()
         steps.refuse_shape(self, self.columns)
         row_order.refuse(self, self.columns, self.keys, self.order, self.values)
-        self.refuse_shown("output column", self.output)
+        own = (VALID_FROM, VALID_TO, IS_CURRENT)
+        self.refuse_shown("output column", (*self.keys, *self.values), own)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> History:
@@ -122,7 +124,10 @@ class History(Definition):
 
         stepped = evidence.hashed(steps.apply(self, rows))
         timed = stepped.where(f"{quote.name(self._time)} IS NOT NULL")
+        types = dict(stepped.dtypes)
         made = {
+            # 0.0 for -0.0 as every merge makes it: a changelog sends a key by its bytes
+            **{name: F.expr(plain(name, types[name])) for name in self.keys},
             VALID_FROM: F.col(quote.name(self._time)),
             **row_order.computed(self.order[1:]),
             DELETED: F.expr(holds_sql(self.delete_when)),
@@ -193,4 +198,3 @@ class History(Definition):
             return time
         order = "ORDER BY `_epoch`, `_offset` ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         return f"max({time}) OVER (PARTITION BY {keys}, `_partition` {order})"
-

@@ -192,6 +192,10 @@ class Kind(Protocol):
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What else keeps it from running alike anywhere, such as types; its expressions are sound."""
 
+    def mismatched(self, stepped: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """What does not fit together in the tables whose states it reads, by what their row-local steps make
+        of an empty topic, each by its own name."""
+
     def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
         """What it says of itself that nobody can have meant; it runs nevertheless."""
 

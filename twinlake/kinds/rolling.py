@@ -98,7 +98,8 @@ class Rolling(OverTables):
             yield self.error_at_text(self.of, why, f"name it otherwise in {self.of}")
         elif grid is None or whole is None:
             why = f"it reads {self.of}, which is no Aggregate in tumbling windows"
-            yield self.error_at_text(self.of, why, f"give {self.of} window=Tumbling(...)")
+            remedy = f"give {self.of} window=Tumbling(...), or name an Aggregate that has one"
+            yield self.error_at_text(self.of, why, remedy)
         else:
             for text in self.last:
                 if parse_duration(text) % grid.size or (grid.runs and not is_days(text)):

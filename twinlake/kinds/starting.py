@@ -19,7 +19,7 @@ from twinlake.kinds.as_of_join import AsOfJoin
 from twinlake.kinds.dependencies import unknown
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.guess import Rows
+from twinlake.kinds.guess import Rows, free_name
 from twinlake.kinds.history import History
 from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind, grid_of
@@ -32,6 +32,7 @@ from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.selecting import matched, selected
 from twinlake.kinds.sessions import Sessions
 from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
 from twinlake.kinds.windows import Tumbling
 from twinlake.topics.spark_type import Struct, parse
@@ -184,6 +185,23 @@ def _sessions(making: Making) -> tuple[Kind, ...]:
     )  # fmt: skip
 
 
+def _trailing(making: Making) -> tuple[Kind, ...]:
+    rows = making.rows(making.sources[0])
+    key, columns = guess.entity(rows) or guess.group(rows), dict(rows.columns)
+    if key is None:
+        key, columns = "everything", {"everything": "'all'", **columns}
+    number = guess.amount(rows)
+    (count,) = lately = _measures(rows, columns, {})
+    total = {free_name(f"total_{number}", columns, "total"): Sum(number)} if number else {}
+    in_1_hour: dict[str, Measure] = {free_name(f"{count}_in_1_hour", columns, count): Count()}
+    return (
+        Trailing(
+            name=making.name, inputs=(rows.topic,), columns=columns, keys=(key,), on=rows.time,
+            last={"5 minutes": {**lately, **total}, "1 hour": in_1_hour},
+        ),
+    )  # fmt: skip
+
+
 def _interval_join(making: Making) -> tuple[Kind, ...]:
     left, right, beside, on = sides(making, NEAR)
     store = right.kept
@@ -290,6 +308,7 @@ _MAKERS: Mapping[str, Callable[[Making], tuple[Kind, ...]]] = {
     Latest.kind: _latest,
     TopRows.kind: _top_rows,
     History.kind: _history,
+    Trailing.kind: _trailing,
     Sessions.kind: _sessions,
     IntervalJoin.kind: _interval_join,
     AsOfJoin.kind: _as_of_join,

@@ -55,7 +55,7 @@ class TopRows(Definition):
         row_order.refuse(self, self.columns, self.keys, self.order, self.values)
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or not 1 <= self.rows <= MOST:
             raise self.error(f"rows is {self.rows!r}", f"it is a whole number from 1 to {MOST:,}")
-        self.refuse_shown("output column", self.output)
+        self.refuse_shown("output column", (*self.keys, *self.values), (PLACE,))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TopRows:
@@ -154,4 +154,3 @@ class TopRows(Definition):
 
         grouped = rows.groupBy(*map(quote.name, self.keys))
         return grouped.agg(F.expr(self._first(top)).alias(_TOP), *beside)
-

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_OTHERS = (
+    "name tables of kind Aggregate, Sessions, Latest or TopRows; rows of others are shown together by a "
+    "Derived with UNION ALL"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Union(OverTables):
     """The view that one table of the same definition would have over the records of all their topics.
@@ -33,6 +39,8 @@ class Union(OverTables):
     keys, windows, measures and the like are the same."""
 
     def __post_init__(self) -> None:
+        if self.of == ():
+            raise self.error("it is of no tables", 'name two, like of=("web_sales", "app_sales")')
         super().__post_init__()
         if len(self.of) < 2:
             raise self.error("it is of fewer than two tables", 'name two, like of=("web_sales", "app_sales")')
@@ -77,14 +85,18 @@ class Union(OverTables):
         return iter(())
 
     def problems(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        return iter(())
+
+    def mismatched(self, stepped: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """States do not show it: sums of cents and of whole numbers are of one type, and so are sketches of
+        texts and of numbers."""
         first, *others = self.of
-        types = dict(rows[first].dtypes)
+        types = dict(stepped[first].dtypes)
         for name in others:
-            for column, type_ in rows[name].dtypes:
-                if types[column] != type_:
-                    why = f"{column} is {types[column]} in {first} and {type_} in {name}"
-                    yield self.error_at_text(name, why, "cast what it is made of in one of them")
-                    break
+            for column, type_ in stepped[name].dtypes:
+                if types.get(column, type_) != type_:
+                    why = f"column {column} is {types[column]} in {first} and {type_} in {name}"
+                    yield self.error_at_text(name, why, "cast it in one of them")
 
     def unfit(self, tables: Mapping[str, Kind]) -> Iterator[DefinitionError]:
         first, shape, topics = self.of[0], None, dict[str, str]()
@@ -92,7 +104,7 @@ class Union(OverTables):
             try:
                 found = tables[name].shape()
             except DefinitionError as error:
-                yield self.error_at_text(name, f"it reads {name}: {error.why_text}", error.remedy)
+                yield self.error_at_text(name, f"it reads {name}: {error.why_text}", error.remedy or _OTHERS)
                 return
             shape = found if shape is None else shape
             for what in found if found["kind"] == shape["kind"] else ("kind",):

@@ -76,6 +76,17 @@ def _of_aggregate(table: Any, inputs: Columns) -> Made:
     return Made(found, (*rows, *(one for name in table.keys for one in steps[name]), *time))
 
 
+def _of_trailing(table: Any, inputs: Columns) -> Made:
+    steps, rows = _of_steps(table, inputs)
+    (topic,) = table.inputs
+    time, keys = steps[table.on], tuple(one for name in table.keys for one in steps[name])
+    found = {name: (Source(topic, name),) for name in record_id.NAMES} | dict(steps)
+    for measures in table.last.values():
+        for name, measure in measures.items():
+            found[name] = tuple(one for column in measure.columns for one in steps[column])
+    return Made(found | {CELL: time, FINAL: time}, (*rows, *keys, *time))
+
+
 def _of_latest(table: Any, inputs: Columns) -> Made:
     steps, rows = _of_steps(table, inputs)
     deciding = (*table.keys, *table.order)
@@ -137,7 +148,8 @@ def _of_all(table: Kind, inputs: Columns) -> Made:
 
 
 _KINDS = {
-    "aggregate": _of_aggregate, "sessions": _of_aggregate, "latest": _of_latest, "events": _of_events,
+    "aggregate": _of_aggregate, "sessions": _of_aggregate, "trailing": _of_trailing, "latest": _of_latest,
+    "events": _of_events,
     "interval_join": _of_join, "as_of_join": _of_join, "rolling": _of_rolling, "derived": _of_query,
 }  # fmt: skip
 

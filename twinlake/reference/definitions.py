@@ -15,10 +15,11 @@ from twinlake.kinds.all import KINDS
 from twinlake.kinds.arguments import arguments, parts
 from twinlake.kinds.latest import mirror
 from twinlake.kinds.measures.measure import Measure
+from twinlake.kinds.sql_form.writing import KINDS as IN_SQL
 from twinlake.kinds.starting import sources_needed
 from twinlake.reference import row
 from twinlake.scaffold.contract_text import TopicTerms, topic_contract
-from twinlake.scaffold.new_table import of_sources
+from twinlake.scaffold.new_table import Made, of_sources
 from twinlake.topics.contract import JSON, Column
 from twinlake.topics.contract_file import parse_contract
 from twinlake.topics.topic import Topic, json_topic
@@ -69,11 +70,22 @@ def example_topics() -> dict[str, Topic]:
 
 def example(kind: str) -> str:
     """The module that `twinlake new table` writes for a table of this kind, without its docstring."""
+    _, _, module = _written(kind).files[f"my_{kind}.py"].partition("\n\n")
+    return f"```python\n{module}```"
+
+
+def statements(kind: str) -> Iterator[str]:
+    """The same in SQL, where that has a form for the kind, without the first lines."""
+    files = _written(kind, in_sql=True).files if kind in IN_SQL else {}
+    for file, text in files.items():
+        _, _, statement = text.partition("\n")
+        yield from (f"[In SQL](sql.md), as `{file}`:", "", f"```sql\n{statement}```", "")
+
+
+def _written(kind: str, in_sql: bool = False) -> Made:
     topics = example_topics()
     asked = [*topics][: sources_needed(kind)[0]]
-    made = of_sources(f"my_{kind}", kind, asked, topics, (), f"jobs/tables/my_{kind}.py")
-    _, _, module = made.module.partition("\n\n")
-    return f"```python\n{module}```"
+    return of_sources(f"my_{kind}", kind, asked, topics, (), "jobs/tables", in_sql)
 
 
 def table(cls: type[Any]) -> Iterator[str]:
@@ -92,7 +104,7 @@ def text() -> str:
     lines = [HEAD]
     for name, kind in KINDS.items():
         lines += [f"## {kind.__name__}", "", f"{_of_module(kind)} {_import(kind)}", ""]
-        lines += [*table(kind), "", example(name), ""]
+        lines += [*table(kind), "", example(name), "", *statements(name)]
         if kind.__module__ == mirror.__module__:
             lines += [MIRROR, f"`mirror{_signature()}`", "", *_paragraphs(inspect.getdoc(mirror) or "")]
     lines.append(PARTS)

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 
 from twinlake.kinds.measures.all import MEASURES
 from twinlake.kinds.measures.measure import MEASURED, Measure, sample
+from twinlake.kinds.sql_form.functions import FUNCTIONS
 from twinlake.reference import row
 
 HEAD = """# Measures
@@ -18,6 +19,7 @@ that is a function of the *set* of its rows: any cut of history, in any order, m
 same one. `of` and `by` are columns of the table's row-local steps.
 """
 COLUMNS = {
+    "in SQL": "how [a statement](sql.md) says it: `count(DISTINCT column)` is with `exact=True`",
     "shows": "what a reader sees",
     "state columns": "of a measure that is called `m`",
     "equal": "when certificates and releases call two values equal",
@@ -33,6 +35,8 @@ measures by name. Or the class is in [a package of your own](plugins.md). It giv
   (`merge`). A double that adds up names as `scale` the state column with the sizes by which it is compared.
 - `value`: an aggregate over state columns, what a reader sees; `scale` the same for its tolerance.
 - `refuses`: why columns of some types cannot be measured. `semantics` is its row of the table above.
+- `running`, for [a Trailing](kinds.md#what-was-before-each-record): merges of states of a row each that cost
+  the same however many rows there have been; without it a Trailing refuses the measure.
 
 [The witness](witness.md) does not know it: a table that has it is not witnessed, and its certificates say so.
 
@@ -65,7 +69,7 @@ class LogSum(Measure):
 
 
 def table() -> Iterator[str]:
-    titles = ("measure", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
+    titles = ("measure", "in SQL", "shows", "state columns", "equal", "ties", "NULL", "NaN, infinities, -0.0",
               "empty group", "overflow")  # fmt: skip
     yield row(*titles)
     yield "|---" * len(titles) + "|"
@@ -75,8 +79,8 @@ def table() -> Iterator[str]:
             raise ValueError(f"measure {kind.kind} has no `semantics`: say what it promises, see Semantics")
         shows = " ".join((kind.__doc__ or "").split())
         yield row(
-            _signature(kind), shows, _states(kind), semantics.equality, semantics.ties, semantics.null,
-            semantics.nan, semantics.empty, semantics.overflow,
+            _signature(kind), _functions(kind), shows, _states(kind), semantics.equality, semantics.ties,
+            semantics.null, semantics.nan, semantics.empty, semantics.overflow,
         )  # fmt: skip
 
 
@@ -91,6 +95,10 @@ def _signature(kind: type[Measure]) -> str:
         for field in fields(kind)
     ]
     return f"`{kind.__name__}({', '.join(shown)})`"
+
+
+def _functions(kind: type[Measure]) -> str:
+    return ", ".join(f"`{one.form}`" for one in FUNCTIONS if one.measure is kind) or "-"
 
 
 def _states(kind: type[Measure]) -> str:

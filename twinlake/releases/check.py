@@ -30,7 +30,7 @@ from twinlake.releases import findings
 from twinlake.releases.checked import Checked, Found, errors, rests_on
 from twinlake.topics.contract import Contract
 from twinlake.topics.contract_file import load_contract, load_promise
-from twinlake.topics.schema import FILE_NAME
+from twinlake.topics.schema import FILE_NAME, FORM
 from twinlake.topics.short_contract import contradictions
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
@@ -205,7 +205,7 @@ def _refuse_schema_names(sources: Sequence[Project], report: Report) -> None:
     """Nobody reads a schema under another name: its fields would be missing, without a word."""
     for path in sorted(path for source in sources for path in source.schemas.glob("[!.]*")):
         if not FILE_NAME.fullmatch(path.name):
-            why = "the file name is not <topic>.v<N>.avsc, like orders.v2.avsc"
+            why = f"the file name is not {FORM}, like orders.v2.avsc"
             report.problems.append(ContractError(path, "", why, "rename the file"))
 
 

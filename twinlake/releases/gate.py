@@ -88,7 +88,7 @@ def ask(
         if live is None:
             certify_first(lake, green, run)  # its logs may have been empty when it was built
         checks.append(recent_certificate(lake, green, run))
-        found = _witnessed(lake, green, run)
+        found = _witnessed(lake, green, run, again=not recent)
         if found is not None:
             if found.witness and found.witness.answer.is_refused and change.table in unwitnessed:
                 excused[change.table] = Excuse.of(found.witness.answer, unwitnessed[change.table], by)
@@ -120,7 +120,7 @@ def renew(lake: OpenLake, plan: Plan, run: Run) -> None:
         green = green_version(lake, plan, change.table)
         if green is not None:
             recent_certificate(lake, green, run)
-            _witnessed(lake, green, run)
+            _witnessed(lake, green, run, again=True)
     _ingests(lake, plan, run)
 
 
@@ -138,13 +138,16 @@ def recent_certificate(lake: OpenLake, version: Version, run: Run) -> Check:
     return certificate_check(version, found, _age_seconds(found.created_at, now) if found else 0.0)
 
 
-def _witnessed(lake: OpenLake, version: Version, run: Run) -> Certificate | None:
+def _witnessed(lake: OpenLake, version: Version, run: Run, again: bool) -> Certificate | None:
     """The newest certificate, with what another engine says of its position; None where no engine is asked,
-    or there is nothing to compare."""
+    or there is nothing to compare. With `again` it is asked once more where it has failed."""
     found = lake.certificates.newest(version.table, version.name)
     if lake.settings.values.proof.witness == WITNESS_OFF or found is None:
         return None
-    if found.equal and (found.witness is None or found.witness.position != found.position):
+    said = found.witness
+    if found.equal and (
+        said is None or said.position != found.position or (again and said.answer.has_failed)
+    ):
         found = new_certificate(lake, version, run)
     return found
 

@@ -207,7 +207,8 @@ def _of_edited_files(lake: Location, old: Topic, new: Topic) -> Iterator[Strandi
         gone = index >= len(new.schemas)
         said = "it is gone" if gone else "it says something else than before"
         why = f"{said}, and tables were made with it: {tables}"
-        steps = f"{_BACK}, and say what is new in {old.name}.v{len(old.schemas) + 1}.avsc"
+        ending = Path(schema.file).suffix
+        steps = f"{_BACK}, and say what is new in {old.name}.v{len(old.schemas) + 1}{ending}"
         file = schema.file if gone else new.schemas[index].file
         yield Stranding(topic=old.name, file=file, why=why, steps=steps)
 

@@ -13,6 +13,7 @@ from twinlake.base.errors import visible
 from twinlake.base.times import format_duration
 from twinlake.topics.contract import AVRO, Column
 from twinlake.topics.contract_column import LOGICAL
+from twinlake.topics.formats import PROTOBUF
 from twinlake.topics.spark_type import Array, Map, Plain, Type, parse
 
 
@@ -60,7 +61,10 @@ def topic_contract(terms: TopicTerms) -> str:
         "customProperties": [{"property": name, "value": value} for name, value in custom.items()],
         "schema": [{
             "name": terms.name, "physicalType": "topic", "logicalType": "object",
-            "properties": [_column(one, is_unique=one.name == terms.unique) for one in terms.columns],
+            "properties": [
+                property_of(one, is_unique=one.name == terms.unique, is_never_null=terms.format == PROTOBUF)
+                for one in terms.columns
+            ],
         }],
     }  # fmt: skip
     head = "".join(f"# {visible(line)}\n" for line in terms.remarks)
@@ -93,12 +97,14 @@ def _is_identified(terms: TopicTerms) -> bool:
     return terms.unique is not None or terms.change_data is not None
 
 
-def _column(column: Column, *, is_unique: bool) -> dict[str, Any]:
-    required = {"required": True} if column.required else {}
-    return {
-        "name": column.name,
-        **_typed(parse(column.type), {**required, **({"unique": True} if is_unique else {})}),
-    }
+def property_of(column: Column, *, is_unique: bool, is_never_null: bool = False) -> dict[str, Any]:
+    """A column as the contract has it. Where nothing is ever NULL, an id that was not sent is empty text."""
+    rules: dict[str, Any] = {"required": True} if column.required else {}
+    if is_unique:
+        rules["unique"] = True
+        if is_never_null and column.type == "string":
+            rules["logicalTypeOptions"] = {"minLength": 1}
+    return {"name": column.name, **_typed(parse(column.type), rules)}
 
 
 def _typed(type_: Type, rules: dict[str, Any] | None = None) -> dict[str, Any]:

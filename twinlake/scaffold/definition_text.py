@@ -25,7 +25,13 @@ def module_text(tables: Sequence[Kind], about: str) -> str:
     if named:
         # what is not listed is not found
         parts.append(f"TABLES = ({', '.join(named)},)")
-    return "\n".join([f'"""{about}"""', "", *_imports(used), "", *parts]) + "\n"
+    return "\n".join([_docstring(about), "", *_imports(used), "", *parts]) + "\n"
+
+
+def _docstring(about: str) -> str:
+    """In the usual form, unless a sign in it would end that or mean something else."""
+    is_usual = about.replace("\n", "").isprintable() and not set(about) & set('"\\')
+    return f'"""{about}"""' if is_usual else repr(about)
 
 
 def _imports(used: Mapping[str, str]) -> list[str]:

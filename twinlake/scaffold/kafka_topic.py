@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twinlake.base.errors import ContractError, UsageError
+from twinlake.scaffold.proto_text import editable
 from twinlake.scaffold.sample import JsonObject, record_of
+from twinlake.topics import registered
+from twinlake.topics.formats import PROTOBUF
 from twinlake.topics.kafka import LOG_APPEND_TIME, TIMESTAMPS, Kafka
 from twinlake.topics.registry import Registry
-from twinlake.topics.schema import Schema, parse_schema
+from twinlake.topics.schema import Schema, registered_schema
 from twinlake.topics.some_records import Sampled, newest_records
 from twinlake.topics.topic import refuse_defaults
 
@@ -28,7 +31,7 @@ class JsonSample:
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    """The newest schema of a topic in Avro."""
+    """The newest schema of a topic whose records name one."""
 
     schema: Schema
     remarks: tuple[str, ...] = ()
@@ -69,20 +72,32 @@ def look(name: str, kafka: Kafka, registry: Callable[[], Registry], most: int) -
 
 
 def _is_framed(record: Sampled) -> bool:
-    """Whether it may be Avro of the registry."""
+    """Whether it may name a schema of the registry."""
     return record.value is not None and record.value[:1] == _MAGIC and len(record.value) >= _HEADER
 
 
-def _readable(name: str, avro: dict[str, Any]) -> Schema:
+def _readable(name: str, said: dict[str, Any]) -> Schema:
     try:
-        schema = parse_schema(avro, topic=name, number=1, file=f"schemas/{name}.v1.avsc")
+        schema = registered_schema(said, topic=name, number=1, file=f"{name}-value")
         refuse_defaults(schema)
+        if schema.format == PROTOBUF:
+            schema = _as_file(schema)
     except ContractError as error:
         raise UsageError(
             f"the schema {name}-value of the registry cannot be a topic's here",
-            f"{error.path}: {error.why_text}", error.remedy or "register one that can",
+            f"{error.path}: {error.why_text}".removeprefix(": "), error.remedy or "register one that can",
         ) from error  # fmt: skip
     return schema
+
+
+def _as_file(schema: Schema) -> Schema:
+    """The same by the text of a file; ContractError for what no file by itself can say."""
+    text = editable(schema.registered)
+    if text is None:
+        why = "it imports other files than Google's, or is compiled and has what is not written out as text"
+        steps = f"write schemas/{schema.topic}.v1.proto with all that its message has, without --from-kafka"
+        raise ContractError(schema.file, "", why, steps)
+    return replace(schema, source=registered.of(registered.PROTOBUF, text))
 
 
 def _of_timestamps(name: str, kafka: Kafka) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import shown_path
+from twinlake.kinds.definition import SQL
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.starting import named, sources_needed, starting
 from twinlake.scaffold.contract_text import table_contract
@@ -17,9 +18,10 @@ from twinlake.topics.topic import Topic
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """The texts of a module and of a contract, and the definitions in it, the asked one last."""
+    """By their names the texts of the files that define tables, the text of a contract, and the definitions,
+    the asked one last."""
 
-    module: str
+    files: dict[str, str]
     contract: str
     tables: tuple[Kind, ...]
 
@@ -51,9 +53,13 @@ def of_sources(
     asked: Sequence[str],
     topics: Mapping[str, Topic],
     tables: Iterable[Kind],
-    module_file: str,
+    folder: str,
+    in_sql: bool = False,
 ) -> Made:
-    """A table of this kind over topics or tables; unless it is asked for, over the only topic there is."""
+    """A table of this kind over topics or tables; unless it is asked for, over the only topic there is.
+
+    In Python those that it needs beside it are in its file, in SQL each has one. `folder` is that of tables.
+    """
     tables = tuple(tables)
     made = starting(kind, name, _sources(kind, asked, topics), topics, tables)
     for beside in made[:-1]:  # two of one name are both left out
@@ -62,9 +68,19 @@ def of_sources(
     read = " and ".join(dict.fromkeys((*table.inputs, *table.reads)))
     about = f"What one row of {name} is: say it here. A first definition over {read}, to go on from."
     columns = [one for one in table.output if one not in table.implied]
-    return Made(
-        module=module_text(made, about), contract=table_contract(name, columns, module_file), tables=made
-    )
+    files = _statements(made, about) if in_sql else {f"{name}.py": module_text(made, about)}
+    contract = table_contract(name, columns, f"{folder}/{name}{SQL if in_sql else '.py'}")
+    return Made(files=files, contract=contract, tables=made)
+
+
+def _statements(made: Sequence[Kind], about: str) -> dict[str, str]:
+    from twinlake.kinds.sql_form.writing import statement
+
+    *others, table = made
+    beside = {
+        f"{one.name}{SQL}": statement(one, f"What {table.name} reads.", in_order=False) for one in others
+    }
+    return {**beside, f"{table.name}{SQL}": statement(table, about, in_order=False)}
 
 
 def _sources(kind: str, asked: Sequence[str], topics: Mapping[str, Topic]) -> Sequence[str]:

@@ -20,6 +20,7 @@ from twinlake.scaffold.sample import JsonObject
 from twinlake.topics import change_data
 from twinlake.topics.contract import JSON, Column
 from twinlake.topics.contract_file import parse_contract
+from twinlake.topics.formats import AVRO, ENDINGS, PROTOBUF
 from twinlake.topics.schema import FILE_NAME, Schema
 from twinlake.topics.spark_type import is_nested
 
@@ -65,6 +66,8 @@ class Made:
     remarks: tuple[str, ...] = ()
     schema: str | None = None
     """The text of its first schema, where that is new, too."""
+    ending: str = ENDINGS[AVRO]
+    """How that one's file ends."""
 
 
 def refuse_name(name: str) -> None:
@@ -101,11 +104,18 @@ def of_sample(
 
 
 def of_schema(schema: Schema, chosen: Chosen) -> Made:
-    """The contract of a topic in Avro."""
+    """The contract of a topic whose records name a schema of the registry."""
     columns = tuple(
         Column(name=field.name, type=field.type, required=not field.nullable) for field in schema.fields
     )
-    found = [one for one in change_data.DATABASES if change_data.misfit(columns, one) is None]
+    if schema.format == PROTOBUF:  # which has no time that is always there: the contract asks for it
+        timed = [replace(one, required=one.required or one.type == "timestamp") for one in columns]
+        time = _event_time(timed, chosen.event_time, _no_avro_time(columns))
+        columns = tuple(replace(one, required=True) if one.name == time else one for one in columns)
+    found = [
+        one for one in change_data.DATABASES
+        if schema.format == AVRO and change_data.misfit(columns, one) is None
+    ]  # fmt: skip
     unique, event_time, remarks = None, None, tuple[str, ...]()
     if found and chosen.event_time is None:
         remarks = (f"these are changes of a {found[0]} database: docs/change_data.md says what that means",)
@@ -113,7 +123,7 @@ def of_schema(schema: Schema, chosen: Chosen) -> Made:
         event_time = _event_time(columns, chosen.event_time, _no_avro_time(columns))
         unique, remarks = _unique(columns, chosen.id, None)
     terms = TopicTerms(
-        name=schema.topic, columns=columns, event_time=event_time, unique=unique,
+        name=schema.topic, columns=columns, format=schema.format, event_time=event_time, unique=unique,
         change_data=found[0] if found and event_time is None else None,
         remarks=(
             "Made of the topic's schema by `twinlake new topic`, and yours from now on.", *_SAID_OF_COLUMNS,
@@ -147,8 +157,8 @@ def of_kafka(name: str, found: JsonSample | Registered, chosen: Chosen) -> Made:
     if isinstance(found, JsonSample):
         made = of_sample(name, found.records, f"the topic {name}", chosen, found.times_ms)
     else:
-        text = json.dumps(found.schema.avro, indent=2, ensure_ascii=False) + "\n"
-        made = replace(of_schema(found.schema, chosen), schema=text)
+        made = of_schema(found.schema, chosen)
+        made = replace(made, schema=found.schema.file_text, ending=ENDINGS[found.schema.format])
     return replace(made, remarks=(*found.remarks, *made.remarks))
 
 
@@ -221,7 +231,10 @@ def _no_time(records: Sequence[JsonObject], columns: Sequence[Column]) -> tuple[
 
 
 def _no_avro_time(columns: Sequence[Column]) -> tuple[str, str]:
-    why = ["it is a timestamp that is never null: a long of logicalType timestamp-millis or timestamp-micros"]
+    why = [
+        "it is a timestamp that is never null: a long of logicalType timestamp-millis or timestamp-micros, "
+        "of JSON Schema a required string of format date-time, of Protobuf a google.protobuf.Timestamp"
+    ]
     for column in columns:
         if column.type == "timestamp":
             why.append(f"{column.name} may be null")

@@ -187,6 +187,9 @@ class ChangelogParams(Params):
             raise ValueError("topic_from and topics go together: a column, and the topics that it may name")
         if self.topic_from is None and self.other_topic is not None:
             raise ValueError("other_topic is for topic_from")
+        for name, given in (("topics", self.topics), ("key", self.key)):
+            if twice := [one for one in given if given.count(one) > 1]:
+                raise ValueError(f"{name} has {twice[0]} twice")
         if self.partition_by == "key" and not self.key:
             raise ValueError("partition_by key needs a key")
         if self.resend or self.stop:

@@ -39,11 +39,17 @@ KNOWN = (
     *_PRIMITIVE, "decimal in bytes or fixed", "date", "timestamp-millis", "timestamp-micros",
     *sorted({logical for _, logical in _AS_SENT}), "record", "enum", "fixed", "array", "map",
 )  # fmt: skip
+PROTOBUF = "protobuf"
+"""Where a schema that was Protobuf's says how its bytes are read; nothing of columns."""
+DEEPEST = 50
+"""So many levels a field may have inside of each other."""
+MOST_MEMBERS = 20_000
+"""So many types a schema may have in all: what is named once, and used twice at each level, has no end."""
 
 
 def is_meant(key: str) -> bool:
-    """Whether a key of a schema says something to us: Kafka Connect leaves keys there for itself."""
-    return not key.startswith("connect.")
+    """Whether a key of a schema says something of columns: Kafka Connect leaves keys there for itself."""
+    return key != PROTOBUF and not key.startswith("connect.")
 
 
 class Names:
@@ -68,6 +74,22 @@ class Names:
             if one in self._types:
                 return True, self._types[one]
         return False, None
+
+
+def members(avro: Any, known: dict[str, int] | None = None) -> int:
+    """How many types a schema has, with all that is inside of those that it names."""
+    known = {} if known is None else known
+    if isinstance(avro, list):
+        return sum(members(one, known) for one in avro)
+    if not isinstance(avro, dict):
+        return known.get(str(avro).rpartition(".")[2], 1)
+    inside = [one.get("type") for one in avro.get("fields", []) if isinstance(one, dict)]
+    inside += [avro[key] for key in ("items", "values") if key in avro]
+    found = 1 + sum(members(one, known) for one in inside)
+    if "name" in avro:
+        name = str(avro["name"]).rpartition(".")[2]
+        known[name] = max(found, known.get(name, 0))
+    return found if inside else members(avro.get("type"), known)
 
 
 def without_null(avro: Any) -> tuple[Any, bool]:
@@ -149,7 +171,7 @@ def _record(avro: dict[str, Any], file: str, path: str, names: Names, namespace:
         where = f"{path}.fields[{index}]"
         if not isinstance(field, dict) or not {"name", "type"} <= set(field):
             raise ContractError(file, where, "a field must be an object with name and type")
-        if foreign := sorted(set(field) - _INSIDE_KEYS):
+        if foreign := sorted(filter(is_meant, set(field) - _INSIDE_KEYS)):
             raise ContractError(
                 file, f"{where}.{foreign[0]}", "unknown key", f"known: {', '.join(sorted(_INSIDE_KEYS))}"
             )

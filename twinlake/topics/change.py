@@ -21,7 +21,8 @@ PROMOTIONS = {
 """(type sent, type read) -> SQL of the one from the other, which holds every value of the first exactly; but
 for bytes that are no UTF-8, which ingest finds invalid from then on."""
 REMEDY = (
-    "give the new type a field of its own, a field that is new a default, and one that is renamed `aliases`"
+    "give the new type a field of its own, a field that is new a default, and one that is renamed `aliases`; "
+    "of Protobuf a new field a number of its own"
 )
 RELEASE_WIDER = "release a definition of it that is made with the newest schema"
 """What to do about a value that a version's own, narrower type does not hold."""
@@ -31,7 +32,7 @@ def breaking(before: Sequence[Field], after: Schema) -> tuple[str, str] | None:
     """(path in `after`, why) of its first field that records with the fields `before` cannot be read with."""
     if wrong := first_unreadable(before, after):
         index, key, why = wrong
-        return f"fields[{index}].{key}", why
+        return after.place(index, key), why
     return None
 
 
@@ -39,6 +40,8 @@ def first_unreadable(before: Sequence[Field], after: Schema) -> tuple[int, str, 
     """The same: the field's place in `after`, which of its keys is wrong, and why."""
     for index, field in enumerate(after.fields):
         theirs = source(field, before)
+        if why := renumbered(field, theirs, before):
+            return index, "type", why
         if theirs is None:
             if not field.has_default:
                 why = f"field {field.name!r} has no default, and records sent before have no such field"
@@ -47,6 +50,27 @@ def first_unreadable(before: Sequence[Field], after: Schema) -> tuple[int, str, 
             why = f"field {field.name!r} is read as {field.type} and sent as {theirs.type}"
             rule = "a field keeps its type, or gets one that holds all of the old one's values"
             return index, "type", f"{why}: {rule}"
+    return None
+
+
+def renumbered(field: Field, theirs: Field | None, before: Sequence[Field]) -> str | None:
+    """Why a field of Protobuf, which is known by its number, and the one that it would be read from are not
+    the same one; None where they are, and of any other language."""
+    if field.number is None:
+        return None
+    if theirs is None:
+        same = next((one for one in before if one.number == field.number), None)
+        return f"number {field.number} is {field.name!r} here and {same.name!r} there" if same else None
+    if theirs.number != field.number:
+        return f"field {field.name!r} has number {field.number} here and {theirs.number} there"
+    for message, numbers in field.messages.items():
+        then = theirs.messages.get(message, {})
+        named = {number: name for name, number in then.items()}
+        for name, number in numbers.items():
+            if then.get(name, number) != number:
+                return f"{message}.{name} has number {number} here and {then[name]} there"
+            if named.get(number, name) != name:
+                return f"number {number} of {message} is {name!r} here and {named[number]!r} there"
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from twinlake.base import quote
 from twinlake.base.times import format_duration, parse_duration
+from twinlake.topics import formats
 from twinlake.topics.schema import Schema
 from twinlake.topics.verdict import (
     ABOVE_MAXIMUM,
@@ -23,9 +24,7 @@ from twinlake.topics.verdict import (
     reason,
 )
 
-AVRO, JSON = "avro", "json"
-FORMATS = (AVRO, JSON)
-"""What a topic's values are written in; JSON's shape is the contract's own."""
+AVRO, JSON, FORMATS = formats.AVRO, formats.JSON, formats.FORMATS
 INVALID, IGNORE, DELETE = "invalid", "ignore", "delete"
 NULL_VALUES = (INVALID, IGNORE, DELETE)
 """What a record without a value is: a mistake, nothing at all, or the delete of its key."""

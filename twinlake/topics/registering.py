@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from twinlake.base.errors import ContractError, DifferenceError
 from twinlake.topics.change import REMEDY, breaking
 from twinlake.topics.contract import JSON
+from twinlake.topics.formats import TYPES
+from twinlake.topics.registered import inner, is_same, schema_type
 from twinlake.topics.schema import Schema, readable_fields
 from twinlake.topics.topic import Topic
 
@@ -23,7 +25,7 @@ def register(registry: Registry, topic: Topic) -> None:
     subject = f"{topic.name}-value"
     for schema, by_id in _new(registry, topic):
         try:
-            registry.register(subject, dict(schema.avro))
+            registry.register(subject, schema.registered)
         except DifferenceError as error:
             foreign = [number for number, avro in by_id.items() if _breaks(avro, schema)]
             raise _in_the_way(error, subject, foreign) if foreign else error from error
@@ -43,7 +45,7 @@ def _new(registry: Registry, topic: Topic) -> Iterator[tuple[Schema, dict[int, d
     by_id = registry.schemas(f"{topic.name}-value")
     known, before = list(by_id.values()), None
     for schema in topic.schemas:
-        if dict(schema.avro) not in known:
+        if not any(is_same(schema.registered, one) for one in known):
             refuse_breaking(schema, known, before)
             yield schema, by_id
         before = schema
@@ -63,8 +65,14 @@ def refuse_breaking(schema: Schema, known: list[dict[str, Any]], before: Schema 
 
 def _breaks(avro: dict[str, Any], schema: Schema) -> tuple[str, str] | None:
     """Where and why the schema cannot read a registered one; types that only the registry can judge pass."""
-    fields, others = readable_fields(avro, schema.file)
-    return None if others else breaking(fields, schema)
+    if TYPES.get(schema_type(avro)) != schema.format:
+        return None
+    try:
+        found = inner(avro, schema.file, schema.message)
+    except ContractError:
+        return None
+    fields, others = readable_fields(found.avro, schema.file)
+    return None if others or found.others else breaking(fields, schema)
 
 
 def _in_the_way(error: DifferenceError, subject: str, foreign: list[int]) -> DifferenceError:

@@ -18,7 +18,9 @@ from confluent_kafka.schema_registry import (
 )
 
 from twinlake.base.errors import DeniedError, DifferenceError, TwinlakeError, UnreachableError
+from twinlake.base.protoc import MOST_IMPORTS
 from twinlake.config.login import RegistryLogin
+from twinlake.topics import registered
 
 COMPATIBILITY = "BACKWARD"
 SUBJECT_UNKNOWN = 40401
@@ -51,7 +53,8 @@ class Registry:
         )
 
     def schemas(self, subject: str) -> dict[int, dict[str, Any]]:
-        """Every schema of the subject by its id: what its records' headers may name."""
+        """Every schema of the subject by its id, in the form of `topics/registered.py`: what its records'
+        headers may name."""
         # The client remembers versions and ids; a registry that was restored or wiped means others by them.
         self._client.clear_caches()
         with self._asking(subject):
@@ -62,19 +65,19 @@ class Registry:
                 if error.error_code == SUBJECT_UNKNOWN:
                     return {}
                 raise
-            return dict(_read(one) for one in found)
+            return dict(map(self._numbered, found))
 
     def schema(self, schema_id: int) -> dict[str, Any] | None:
         """The schema that has this id now, of whatever subject; None where none has."""
         self._client.clear_caches()
         with self._asking(f"schema {schema_id}"):
             try:
-                text = self._client.get_schema(schema_id).schema_str
+                found = self._client.get_schema(schema_id)
             except SchemaRegistryError as error:
                 if error.error_code == SCHEMA_UNKNOWN:
                     return None
                 raise
-            return dict(json.loads(text or ""))
+            return self._read(found)
 
     def register(self, subject: str, schema: dict[str, Any]) -> int:
         """Registers the schema (once) and returns its id, after it has seen to the subject's rule: one that
@@ -82,7 +85,7 @@ class Registry:
 
         A schema that cannot read the records of the one before it is refused with the registry's reasons.
         """
-        asked = Schema(json.dumps(schema), "AVRO")
+        asked = _asked(schema)
         # The client answers from memory for a schema that it has read before; only the registry knows
         # what it holds now.
         self._client.clear_caches()
@@ -120,6 +123,34 @@ class Registry:
             if error.http_status_code == 404:  # the subject, or a rule of its own
                 return None
             raise
+
+    def _numbered(self, found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
+        if found.schema_id is None:
+            raise ValueError("a version without an id")
+        return found.schema_id, self._read(found.schema)
+
+    def _read(self, found: Schema) -> dict[str, Any]:
+        type_, text = str(found.schema_type or registered.AVRO), found.schema_str
+        if text is None:
+            raise ValueError("a version without a schema")
+        if type_ != registered.PROTOBUF:
+            return registered.of(type_, _document(text))
+        imports = self._imports(found)
+        return registered.of(type_, text, **({"imports": imports} if imports else {}))
+
+    def _imports(self, schema: Schema) -> dict[str, str]:
+        """The texts of what a schema refers to, by the names that it imports them by; more of them than it
+        may have are not all there."""
+        found: dict[str, str] = {}
+        pending = list(schema.references or ())
+        while pending and len(found) <= MOST_IMPORTS:
+            one = pending.pop()
+            if one.name in found or one.name is None or one.subject is None:
+                continue
+            known = self._client.get_version(one.subject, one.version or 1).schema
+            found[one.name] = known.schema_str or ""
+            pending += known.references or ()
+        return found
 
     @contextmanager
     def _asking(self, subject: str) -> Iterator[None]:
@@ -168,7 +199,16 @@ class Registry:
         )
 
 
-def _read(found: RegisteredSchema) -> tuple[int, dict[str, Any]]:
-    if found.schema_id is None or found.schema.schema_str is None:
-        raise ValueError("a version without an id or without a schema")
-    return found.schema_id, json.loads(found.schema.schema_str)
+def _asked(schema: dict[str, Any]) -> Schema:
+    type_ = registered.schema_type(schema)
+    said = schema if type_ == registered.AVRO else schema["schema"]
+    return Schema(said if isinstance(said, str) else json.dumps(said), type_)
+
+
+def _document(text: str) -> Any:
+    """What a schema says; the text where that is no JSON, or more than is read here: nobody can read records
+    of such a one, which is no reason not to read the others."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -7,23 +7,17 @@ sequence does not depend on how many records are asked for at a time.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from io import BytesIO
 from random import Random
 from typing import Any, Protocol
 
-import fastavro
-
-from twinlake.topics.contract import JSON
 from twinlake.topics.records import Draw, Sources, Wanted
 from twinlake.topics.topic import Topic
+from twinlake.topics.values import value_writer
 
 DUPLICATE, LATE, TIE = 0.03, 0.02, 0.05
 """Shares of all records: sent before, later than the contract's `lateAfter`, at the same time as the last."""
@@ -75,9 +69,7 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self._random = Random(f"{self.seed}/{self.topic.name}/time")
-        self._is_json = self.topic.contract.format == JSON
-        self._schema: Any = None if self._is_json else fastavro.parse_schema(dict(self.topic.newest.avro))
-        self._head = b"\x00" + self.schema_id.to_bytes(4, "big")
+        self._written = value_writer(self.topic, self.schema_id)
 
     def draw(self, count: int, now_ms: int) -> Draw:
         """The next `count` records as if they happened around (or, with a span, up to) `now_ms`."""
@@ -114,31 +106,5 @@ class Sequence:
         self._recent.append(sent)
         return sent
 
-    def _written(self, event: dict[str, Any]) -> bytes:
-        if self._is_json:
-            return dumps(event).encode()
-        written = BytesIO()
-        fastavro.schemaless_writer(written, self._schema, event)
-        return self._head + written.getvalue()
-
     def _usual(self) -> timedelta:
         return timedelta(seconds=self._random.expovariate(1 / USUAL_LAG_S))
-
-
-def dumps(value: Any) -> str:
-    """The value as JSON text on one line; TypeError for what JSON has no place for."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, datetime):
-        return json.dumps(value.astimezone(UTC).isoformat().replace("+00:00", "Z"))
-    if isinstance(value, date):
-        return json.dumps(value.isoformat())
-    if isinstance(value, bytes):
-        return json.dumps(base64.b64encode(value).decode())
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(name)}: {dumps(one)}" for name, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(dumps, value)) + "]"
-    raise TypeError(f"JSON has no place for {value!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from twinlake.topics.change import REMEDY, breaking
 from twinlake.topics.contract import JSON, Contract
 from twinlake.topics.contract_file import load_contract, says_json
 from twinlake.topics.default_value import default_sql
-from twinlake.topics.schema import FILE_NAME, Field, Schema, load_schema, parse_schema
+from twinlake.topics.formats import ENDINGS
+from twinlake.topics.schema import FILE_NAME, FORM, Field, Schema, load_schema, parse_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,11 @@ class Topic:
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` is its exact inverse."""
         avro = self.schemas if self.contract.format != JSON else ()  # JSON's is made of the contract
-        schemas = [{"number": one.number, "file": one.file, "avro": one.avro} for one in avro]
+        schemas = [
+            {"number": one.number, "file": one.file, "avro": one.avro}
+            | ({"source": one.source} if one.source else {})
+            for one in avro
+        ]
         return {"name": self.name, "contract": self.contract.to_json(), "schemas": schemas}
 
     @classmethod
@@ -81,10 +86,12 @@ def load_topic(name: str, *sources: Project) -> Topic:
             load_contract(file)  # it may be that of a topic in JSON, and wrong
         raise NotFoundError(
             f"there is no topic {name!r}",
-            f"there is no schemas/{name}.v1.avsc, and no contracts/{name}.yaml that says format json",
+            f"there is no schemas/{FORM.replace('<topic>', name).replace('<N>', '1')}, and no "
+            f"contracts/{name}.yaml that says format json",
             f"known: {', '.join(topic_names(*sources)) or 'none; `twinlake new topic` makes one'}",
         )
-    schemas = tuple(sorted(map(load_schema, found), key=lambda schema: schema.number))
+    _refuse_mixed(found)
+    schemas = with_earlier_names(sorted(map(load_schema, found), key=lambda schema: schema.number))
     for expected, schema in enumerate(schemas, start=1):
         if schema.number != expected:
             raise ContractError(
@@ -94,15 +101,65 @@ def load_topic(name: str, *sources: Project) -> Topic:
         refuse_defaults(schema)
     for index, after in enumerate(schemas):
         for before in schemas[:index]:
+            _refuse_other_message(before, after)
             if wrong := breaking(before.fields, after):
                 raise ContractError(after.file, *wrong, remedy=REMEDY)
     contract = _topic_contract(name, sources)
+    _refuse_other_format(contract, schemas[-1])
     topic = Topic(name=name, contract=contract, schemas=schemas)
     if disagreement := contract.disagreement(topic.newest):
         raise ContractError(
             contract.file, *disagreement, remedy="change the contract, or add a schema version"
         )
     return topic
+
+
+def with_earlier_names(schemas: Sequence[Schema]) -> tuple[Schema, ...]:
+    """The same; a field of Protobuf that was called otherwise in an earlier one, by its number, has that name
+    among its aliases."""
+    names: dict[int, list[str]] = {}
+    found = []
+    for schema in schemas:
+        fields = []
+        for field, avro in zip(schema.fields, schema.avro["fields"], strict=True):
+            earlier = [] if field.number is None else names.setdefault(field.number, [])
+            others = [name for name in earlier if name != field.name]
+            fields.append({**avro, "aliases": others[::-1]} if others else avro)
+            if field.name not in earlier:
+                earlier.append(field.name)
+        changed = fields != schema.avro["fields"]
+        found.append(
+            parse_schema(
+                {**schema.avro, "fields": fields}, topic=schema.topic, number=schema.number, file=schema.file,
+                source=schema.source,
+            )
+            if changed else schema
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _refuse_mixed(files: list[Path]) -> None:
+    """ContractError for schema files of several languages."""
+    other = next((path for path in files if path.suffix != files[0].suffix), None)
+    if other is not None:
+        why = f"{files[0].name} is of another language: a topic's values are all written in one"
+        raise ContractError(other, "", why, "remove one of them")
+
+
+def _refuse_other_message(before: Schema, after: Schema) -> None:
+    """ContractError for a later file whose first message has another name: by that one, the message is found
+    in what producers register."""
+    if before.message != after.message:
+        why = f"its first message is {after.message}, and {before.message} in {Path(before.file).name}"
+        raise ContractError(after.file, "", why, "let a topic's message keep its name, and be the first one")
+
+
+def _refuse_other_format(contract: Contract, schema: Schema) -> None:
+    """ContractError for a contract that says another format than the schema files are for."""
+    if contract.format != schema.format:
+        why = f"format is {contract.format}, and {Path(schema.file).name} is of {schema.format}"
+        steps = f"say format {schema.format}, or name the file {contract.name}.v1.{ENDINGS[contract.format]}"
+        raise ContractError(contract.file, "customProperties", why, steps)
 
 
 def refuse_defaults(schema: Schema) -> None:
@@ -113,7 +170,7 @@ def refuse_defaults(schema: Schema) -> None:
             if field.has_default and field.default is None and not field.nullable:
                 raise ValueError(f"null is not of type {field.type}: make the type a union with null")
         except ValueError as error:
-            raise ContractError(schema.file, f"fields[{index}].default", str(error)) from error
+            raise ContractError(schema.file, schema.place(index, "default"), str(error)) from error
 
 
 def _topic_contract(name: str, sources: tuple[Project, ...]) -> Contract:
@@ -132,4 +189,9 @@ def contract_file(name: str, *sources: Project) -> Path:
 
 
 def _files(sources: tuple[Project, ...]) -> list[Path]:
-    return sorted(path for source in sources for path in source.schemas.glob("*.avsc"))
+    return sorted(
+        path
+        for source in sources
+        for ending in ENDINGS.values()
+        for path in source.schemas.glob(f"*.{ending}")
+    )

@@ -45,7 +45,8 @@ MEANINGS = {
     "futureTolerance": "how far the event time may be after Kafka's; a record beyond that is invalid",
     "uniqueWithin": "how long after a record another one with its unique value is a duplicate, by Kafka's "
     "time; beside a unique field alone, and of change data: how long after a change its redelivery may come",
-    "format": "what values are written in; with json the contract is the schema",
+    "format": "what values are written in; with json the contract is the schema, with the others it is a "
+    "file of schemas/",
     "nullValues": "what a record without a value is: a mistake, nothing, or the delete of its key, which "
     "needs keyFormat",
     "keyFormat": "what keys are written in: definitions see them as _key; without it keys are kept and not "
@@ -172,6 +173,9 @@ def _of_changes(
     if unique is not None:
         why = f"{unique!r} is unique beside changeData: redeliveries are known by the source's position"
         raise ContractError(file, "schema[0].properties", why, "remove it")
+    if (written := custom.get("format", AVRO)) not in (AVRO, JSON):
+        why = f"changeData beside format {written}: it is read in avro and json"
+        raise ContractError(file, "customProperties", why, "use a connector's converter for one of them")
     if found := change_data.misfit(columns, custom["change_data"]):
         raise ContractError(file, *found)
     # the key tells rows apart whose properties the contract does not name

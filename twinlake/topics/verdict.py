@@ -53,8 +53,9 @@ REASONS: dict[str, str] = {
     NULL_VALUE: "the record has no value",
     BAD_HEADER: "the value is shorter than 5 bytes or does not start with the Confluent magic byte 0",
     UNKNOWN_SCHEMA: "the schema id in the header is not a version of the topic's subject",
-    MALFORMED_BODY: "the body ends too early, goes on after its end, or is not Avro of its schema or no JSON "
-    "object; a decimal of no bytes is not a number, and an object with a name twice is none",
+    MALFORMED_BODY: "the body ends too early, goes on after its end, or is not Avro or Protobuf of its "
+    "schema or no JSON object; a decimal of no bytes is not a number, and an object with a name twice is "
+    "none",
     INVALID_UTF8: "the string is not valid UTF-8",
     DECIMAL_OUT_OF_RANGE: "the decimal has more digits than its schema allows, however many",
     TIME_OUT_OF_RANGE: "the date or time is outside the years 1 to 9999",

@@ -10,7 +10,7 @@ from pathlib import Path
 from twinlake.base.errors import NotFoundError, TwinlakeError, UsageError, near
 from twinlake.base.files import shown_path
 from twinlake.config.project import Project
-from twinlake.definitions.loader import Loaded, load
+from twinlake.definitions.loader import ENDINGS, Loaded, load
 from twinlake.kinds.dependencies import ordered, upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
@@ -21,13 +21,13 @@ from twinlake.witness.rows import Evaluator
 
 
 def _is_path(name: str) -> bool:
-    return "/" in name or name.endswith((".yaml", ".yml", ".py"))
+    return "/" in name or name.endswith((".yaml", ".yml", *ENDINGS))
 
 
 def _of_path(name: str, found: Iterable[Path], project: Project) -> str:
     """The table that a file is about: a test file, or the definition beside it."""
     path = Path(name).absolute()
-    beside = path.with_name(f"{path.stem}{ENDING}") if path.suffix == ".py" else path
+    beside = path.with_name(f"{path.stem}{ENDING}") if path.suffix in ENDINGS else path
     for file in found:
         if file.absolute() == beside or file.resolve() == beside.resolve():
             return table_of(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from twinlake.base.times import format_moment
 from twinlake.topics.contract import JSON
+from twinlake.topics.registered import with_files
 from twinlake.topics.topic import Topic
 from twinlake.unit_tests.records import Record
 from twinlake.unit_tests.values import micros
@@ -21,14 +21,13 @@ from twinlake.witness.question import Field
 from twinlake.witness.refused import one_line
 
 SCHEMA_ID = 1
-_HEADER = b"\0" + SCHEMA_ID.to_bytes(4, "big")
 
 
 def judged(topic: Topic, records: list[Record]) -> list[Record]:
     """The same records, each with its verdict, its reasons, and whether it is late. TestMistake for one that
     no producer can write."""
     is_json = topic.contract.format == JSON
-    write = _as_json if is_json else _Avro(topic)
+    write = _as_json if is_json else _Framed(topic)
     raw = [
         Raw(
             value=None if one.event is None else write(one), key=one.key, timestamp=micros(one.timestamp),
@@ -39,7 +38,7 @@ def judged(topic: Topic, records: list[Record]) -> list[Record]:
     rules = Rules(
         contract=topic.contract.to_json(),
         fields=tuple(map(Field.of, topic.newest.fields)),
-        schemas={} if is_json else {SCHEMA_ID: topic.newest.avro},
+        schemas={} if is_json else {SCHEMA_ID: with_files(topic.newest.registered, topic.newest.message)},
     )
     found = []
     for record, one in zip(records, judge(raw, rules), strict=True):
@@ -68,23 +67,18 @@ def _json(value: Any) -> str:
     return json.dumps(value.isoformat() if isinstance(value, date) else value)
 
 
-class _Avro:
+class _Framed:
     """Writes records of a topic by its newest schema, in the registry's frame."""
 
     def __init__(self, topic: Topic) -> None:
-        import fastavro
+        from twinlake.topics.values import value_writer
 
         self._topic = topic
-        self._schema = fastavro.parse_schema(dict(topic.newest.avro))
+        self._written = value_writer(topic, SCHEMA_ID)
 
     def __call__(self, record: Record) -> bytes:
-        import fastavro
-
-        out = io.BytesIO(_HEADER)
-        out.seek(len(_HEADER))
         try:
-            fastavro.schemaless_writer(out, self._schema, dict(record.event or {}))
+            return self._written(record.event or {})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = f"no producer of {self._topic.name} can write this record: its schema refuses a value"
             raise record.part.wrong(why, one_line(error, 200)) from error
-        return out.getvalue()

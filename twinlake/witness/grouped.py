@@ -7,6 +7,7 @@ from typing import Any
 
 from twinlake.witness.measured import Items, Measured, Spec
 from twinlake.witness.measures import measured
+from twinlake.witness.refused import Refused
 from twinlake.witness.result import Shown, part_of
 from twinlake.witness.text import names, same_keys
 from twinlake.witness.types import Type, identifier
@@ -56,6 +57,22 @@ class Measures:
             columns += [f"{sql} AS {column}" for column, sql in one.beside.items()]
         # parts and what is beside a value may have one name: the parts are read by all of them first
         return f"WITH {', '.join(steps)} SELECT {', '.join(columns)} FROM main{''.join(joins)}"
+
+    def framed(self, relation: str, frame: str) -> str:
+        """SELECT text with the columns of the relation, and beside them the values and what their rules name,
+        of the rows that each row's frame has; Refused for a measure that is not one of rows as they come."""
+        parts: dict[str, str] = {}
+        for name, one in self._measured.items():
+            if one.shifted:
+                why = "it is of doubles, taken from the smallest of its rows on, and each row has others"
+                raise Refused(f"measure {name} in a trailing window", why)
+            parts |= {column: f"{sql} OVER ({frame})" for column, sql in one.parts.items()}
+        columns = [f"* EXCLUDE ({', '.join(parts)})"]
+        for name, one in self._measured.items():
+            columns.append(f"{one.value} AS {identifier(name)}")
+            columns += [f"{sql} AS {column}" for column, sql in one.beside.items()]
+        made = ", ".join(("*", *(f"{sql} AS {column}" for column, sql in parts.items())))
+        return f"SELECT {', '.join(columns)} FROM (SELECT {made} FROM {relation})"
 
 
 def _listed(name: str, items: Items, relation: str, keys: Sequence[str]) -> str:

@@ -45,6 +45,10 @@ class Field:
     """Its type in Avro, which says how the default is written; None for a topic in JSON."""
     has_default: bool = False
     default: Any = None
+    number: int | None = None
+    """Of Protobuf, by which its messages know it; else None."""
+    messages: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Of Protobuf, by message inside of it, the numbers of its fields."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ import yaml
 
 from tests.oracle.gallery import EXAMPLES
 from tests.oracle.gallery.records import Record, valid
+from tests.oracle.gallery.schemas import schema_of
 from tests.oracle.shown import SqlDoor
 from tests.oracle.topic import Records, client_of, read
 from tests.oracle.watermark import Watermark, watermark
@@ -113,7 +114,7 @@ def _ms(moment: datetime) -> int:
 
 def _topics(folder: Path) -> list[str]:
     """Those with a schema file, and those whose contract says JSON."""
-    found = {path.name.split(".")[0] for path in (folder / "schemas").glob("*.v1.avsc")}
+    found = {path.name.split(".")[0] for path in (folder / "schemas").glob("*.v1.*")}
     for path in (folder / "contracts").glob("*.yaml"):
         said = yaml.safe_load(path.read_text()).get("customProperties", [])
         if any((one["property"], one["value"]) == ("format", "json") for one in said):
@@ -122,10 +123,8 @@ def _topics(folder: Path) -> list[str]:
 
 
 def _valid(folder: Path, topic: str, records: Records) -> list[Record]:
-    file = folder / "schemas" / f"{topic}.v1.avsc"
-    schema = json.loads(file.read_text()) if file.exists() else None
     contract = yaml.safe_load((folder / "contracts" / f"{topic}.yaml").read_text())
-    return valid(records, schema, contract)
+    return valid(records, schema_of(folder, topic), contract)
 
 
 def _shown(door: SqlDoor, table: str, keys: list[str], columns: list[str]) -> dict[tuple[Any, ...], Any]:

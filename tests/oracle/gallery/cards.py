@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from statistics import quantiles
 
 from tests.oracle.gallery.records import Record, Rows
@@ -21,7 +21,38 @@ def tables(valid: dict[str, list[Record]], watermarks: dict[str, datetime]) -> d
         if row["countries"] >= 3 or unusual:
             shown = {name: row[name] for name in ("merchants", "countries", "largest")}
             suspicious[card, hour] = {**shown, "median": median}
-    return {"card_hours": hours, "card_amounts": amounts, "suspicious_hours": suspicious}
+    return {
+        "card_hours": hours, "card_amounts": amounts, "suspicious_hours": suspicious,
+        "card_pace": card_pace(valid["card_payments"]),
+    }  # fmt: skip
+
+
+def card_pace(payments: list[Record]) -> Rows:
+    """Of each payment all others of its card are looked at."""
+
+    def place(payment: Record) -> tuple[datetime, tuple[int, ...]]:
+        return payment["paid_at"], (0, payment["partition"], payment["offset"])
+
+    found: Rows = {}
+    for payment in payments:
+        at = payment["paid_at"]
+        before = sorted(
+            (one for one in payments if one["card"] == payment["card"] and place(one) < place(payment)),
+            key=place,
+        )
+        hour = [one for one in before if one["paid_at"] >= at - HOUR]
+        spent = sum((one["amount"] for one in hour), Decimal(0)) if hour else None
+        mean = None if spent is None else (spent / len(hour)).quantize(Decimal("0.000001"), ROUND_HALF_UP)
+        found[place(payment)[1]] = {
+            **{name: payment[name] for name in ("card", "country", "amount", "paid_at")},
+            "payments_in_5_minutes": sum(one["paid_at"] >= at - timedelta(minutes=5) for one in hour),
+            "payments_in_1_hour": len(hour),
+            "spent_in_1_hour": spent,
+            "usual_in_1_hour": mean,
+            "countries_in_1_hour": len({one["country"] for one in hour}),
+            "last_country": hour[-1]["country"] if hour else None,
+        }
+    return found
 
 
 def card_hours(payments: list[Record]) -> Rows:

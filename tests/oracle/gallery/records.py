@@ -14,6 +14,7 @@ from fastavro.read import LOGICAL_READERS
 from tests.oracle.gallery import envelopes
 from tests.oracle.gallery.json_value import NoEventError
 from tests.oracle.gallery.json_value import event as json_event
+from tests.oracle.gallery.schemas import Decode
 from tests.oracle.topic import Records
 
 Record = dict[str, Any]
@@ -24,15 +25,18 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
 _HEADER_BYTES = 5
 
 
-def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[str, Any]) -> list[Record]:
+def valid(
+    records: Records, schema: Mapping[str, Any] | Decode | None, contract: Mapping[str, Any]
+) -> list[Record]:
     """The records that count: decodable, within every rule, in time, and of each id the first one.
 
     An id stays within one key, so a partition's order decides which is the first. `schema` is Avro's, None
-    for a topic in JSON. A record that deletes its key has None for every field but those of the key; of
-    topics that show them, records have `_key` and `_tombstone` besides, of change data `source.ts_ms` as a
-    moment.
+    for a topic in JSON, of other languages what decodes a value. A record that deletes its key has None for
+    every field but those of the key; of topics that show them, records have `_key` and `_tombstone` besides,
+    of change data `source.ts_ms` as a moment.
     """
-    parsed = None if schema is None else fastavro.parse_schema(dict(schema))
+    parsed = fastavro.parse_schema(dict(schema)) if isinstance(schema, Mapping) else None
+    decode = json_event if schema is None or isinstance(schema, Mapping) else schema
     custom = {one["property"]: one["value"] for one in contract["customProperties"]}
     properties = contract["schema"][0]["properties"]
     changes = "changeData" in custom
@@ -52,7 +56,7 @@ def valid(records: Records, schema: Mapping[str, Any] | None, contract: Mapping[
                 gone = _deleted(key["_key"], properties)
                 found.append({**gone, **key, **place, "timestamp": timestamp, "_tombstone": True})
             continue
-        event = _decoded(value, parsed) if parsed is not None else _from_json(value, properties)
+        event = _decoded(value, parsed) if parsed is not None else _by(decode, value, properties)
         if event is None or any(_is_broken(one, event[one["name"]]) for one in properties):
             continue
         if changes:
@@ -99,9 +103,9 @@ def _deleted(key: Any, properties: Any) -> Record:
     return {one["name"]: inside.get(one["name"]) for one in properties}
 
 
-def _from_json(value: bytes, properties: Any) -> Record | None:
+def _by(decode: Decode, value: bytes, properties: Any) -> Record | None:
     try:
-        return json_event(value, properties)
+        return decode(value, properties)
     except NoEventError:
         return None
 

@@ -22,12 +22,16 @@ class Count(Measure):
         equality="exactly", ties="-", null="left out; without a column every row counts",
         nan="counted like any value", empty="0", overflow="none below 2^63 rows",
     )  # fmt: skip
+    nothing = "0L"
     of: str | None = None  # type: ignore[assignment]
 
     def parts(self, name: str, types: Mapping[str, str]) -> tuple[Part, ...]:
         counted = "1" if self.of is None else quote.name(self.of)
         merge = f"sum({state_column(name, 'n')})"
         return (Part(name=f"{name}__n", from_rows=f"count({counted})", merge=merge),)
+
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
+        return self.parts(name, {})
 
     def value(self, name: str) -> str:
         return f"sum({state_column(name, 'n')})"
@@ -43,6 +47,7 @@ class CountDistinct(Measure):
         equality="exactly: the sketch has one byte form", ties="-", null="left out",
         nan="NaN is one value; -0.0 is 0.0", empty="0", overflow="none",
     )  # fmt: skip
+    nothing = "0L"
     exact: bool = False
 
     @property
@@ -66,6 +71,9 @@ class CountDistinct(Measure):
             value = f"concat(X'3D', {value})"
         sketch = f"theta_sketch_agg({value}, {SKETCH_LOG_ENTRIES})"
         return (Part(name=f"{name}__sketch", from_rows=sketch, merge=_union(name)),)
+
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...] | None:
+        return None if self.exact else self.parts(name, {})
 
     def value(self, name: str) -> str:
         return (

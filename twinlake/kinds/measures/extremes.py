@@ -31,6 +31,9 @@ class _Extreme(Measure):
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         return self.parts(name, {self.of: states[f"{name}__{self.function}"]})
 
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
+        return self.parts(name, {self.of: ""})  # the type is that of what is read from rows alone
+
     def value(self, name: str) -> str:
         return f"{self.function}({state_column(name, self.function)})"
 

@@ -161,7 +161,8 @@ def _no_edge(name: str, given: Any) -> str | None:
     if type(given) not in (int, float) or not abs(given) < math.inf:
         return f"{name} is {given!r}, not a finite number"
     try:
-        is_kept = _written(float(given)) == _written(given)
+        double = float(given)
     except OverflowError:
-        is_kept = False
+        return f"{name} is a number beyond the greatest double, 1.8e308"
+    is_kept = _written(double) == _written(given)
     return None if is_kept else f"{name} {given!r} has more digits than a double keeps"

@@ -55,6 +55,8 @@ class Measure:
     """Whether the values of several groups make sense as a sum, as counts do and averages do not."""
     follows_log: ClassVar[bool] = False
     """Whether the order of a topic's records decides between equal ones, which records of two topics lack."""
+    nothing: ClassVar[str | None] = None
+    """SQL of what no rows show, where no state is merged; None: NULL, which the value is then."""
     example: ClassVar[Mapping[str, Any]] = {}
     """Arguments that make one whole, beside those without a default: where one of several is needed."""
     of: str
@@ -86,6 +88,13 @@ class Measure:
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         """The parts of a state that is there already; `states` maps its columns to their Spark types."""
         return self.parts(name, {})
+
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...] | None:
+        """The parts of `value`, and of `scale` where it is asked for: each `merge` adds the state of one row
+        after the other, as a window function does. It knows no types, and a row must not cost more the more
+        rows there have been. None for a measure that cannot.
+        """
+        return None
 
     def value(self, name: str) -> str:
         """Aggregate SQL over state columns: what a reader sees."""

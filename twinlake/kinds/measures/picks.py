@@ -40,6 +40,9 @@ class _Pick(Measure):
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         return (self._part(name, ""),)
 
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
+        return self.stored_parts(name, {})
+
     def _part(self, name: str, picked: str) -> Part:
         from_rows = f"{self.function}({picked})"
         return Part(name=f"{name}__pick", from_rows=from_rows, merge=self._merged(name))

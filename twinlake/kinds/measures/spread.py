@@ -8,7 +8,7 @@ computing sample variances" (1979): sums of squares would leave nothing of the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from twinlake.base import quote
 from twinlake.kinds.measures.measure import (
@@ -81,6 +81,21 @@ class _Spread(Measure):
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         is_exact = states[f"{name}__squares"] != "double"
         return _parts_of_exact(name, "0", "0", 0) if is_exact else _parts_of_doubles(name, "0D")
+
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
+        """Moments of doubles from their values, the means of single rows: to merge moments takes a list."""
+        doubles = _parts_of_doubles(name, state_column(name, "mean"))
+        moments = (replace(part, merge=part.from_rows) for part in doubles if part.scale is not None)
+        n, flags = _sum(name, "n"), f"bit_or({state_column(name, 'flags')})"
+        squares, sum_ = (f"try_sum({state_column(name, part)})" for part in ("squares", "sum"))
+        decimals = f"max({state_column(name, 'digits')})"
+        past = f"({decimals} IS NOT NULL AND {n} > 0 AND {squares} IS NULL)"
+        merges = {
+            "n": n, "flags": f"CASE WHEN {past} THEN {_TOO_LARGE} ELSE {flags} END",
+            "sum": sum_, "squares": squares, "digits": decimals,
+        }  # fmt: skip
+        others = (Part(name=f"{name}__{of}", from_rows="", merge=sql) for of, sql in merges.items())
+        return (*moments, *others)
 
 
 def _parts_of_doubles(name: str, value: str) -> tuple[Part, ...]:

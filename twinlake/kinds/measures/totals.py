@@ -101,6 +101,9 @@ class _Total(Measure):
     def stored_parts(self, name: str, states: Mapping[str, str]) -> tuple[Part, ...]:
         return self.parts(name, {self.of: states[f"{name}__sum"]})  # a sum's type tells what its parts are
 
+    def running(self, name: str, *, scaled: bool) -> tuple[Part, ...]:
+        return self.parts(name, {self.of: "double" if scaled else "bigint"})
+
 
 def _guarded(column: str, from_rows: str, over: str, past: str, scale: str | None = None) -> Part:
     """A sum that is NULL from the first overflow on."""

@@ -11,6 +11,7 @@ from twinlake.base.times import Clock
 from twinlake.config.settings import Settings
 from twinlake.services.checks.finding import Finding, refuse_clock, tried
 from twinlake.topics.contract import JSON
+from twinlake.topics.registered import is_same
 from twinlake.topics.registering import refuse_breaking
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
@@ -76,7 +77,7 @@ def _missing(topic: Topic, known: list[dict[str, object]]) -> list[str]:
     """The files that are not registered yet; ContractError for one that cannot be."""
     missing, before = [], None
     for schema in topic.schemas:
-        if dict(schema.avro) not in known:
+        if not any(is_same(schema.registered, one) for one in known):
             refuse_breaking(schema, known, before)
             missing.append(str(schema.file).rsplit("/", 1)[-1])
         before = schema

@@ -17,7 +17,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from twinlake.witness.ingest.decode_avro import YEARS
+from twinlake.witness.ingest.decode_avro import HEADER, YEARS, Decoded
+from twinlake.witness.ingest.json_schema import JsonSchema
 from twinlake.witness.ingest.record import Malformed, Unsure, Value
 from twinlake.witness.types import EXACT, Type
 
@@ -240,3 +241,10 @@ def _wrong(code: str, path: str, wrong: dict[str, None]) -> None:
 def members(found: Mapping[str, Any], fields: Mapping[str, Type], wrong: dict[str, None]) -> dict[str, Value]:
     """The members of these names, each as its type."""
     return {name: read(found.get(name, MISSING), type_, name, wrong) for name, type_ in fields.items()}
+
+
+def decode(value: bytes, schema: JsonSchema) -> Decoded:
+    """The document behind a frame's header, each member as its writer's schema has it."""
+    wrong: dict[str, None] = {}
+    types = {name: node.type for name, node in schema.nodes.items() if node is not None}
+    return Decoded(members(document(value[HEADER:]), types, wrong), tuple(wrong))

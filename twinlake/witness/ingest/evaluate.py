@@ -26,13 +26,14 @@ from twinlake.witness.types import Type
 
 AVRO_ENGINE = f"fastavro {fastavro.__version__}"
 JSON_ENGINE = "json"
+_ENGINES = {"avro": AVRO_ENGINE, "protobuf": "protobuf"}
 _SHOWN = 300
 
 
 def sampled(question: TopicQuestion, limits: Limits) -> TopicAnswer:
     """The answer; a question that the witness has no answer to says why."""
     began = time.process_time()
-    is_json = bool(question.eras) and question.eras[-1].contract.get("format") == "json"
+    written = question.eras[-1].contract.get("format", "avro") if question.eras else "avro"
     try:
         answer = _answer(question, limits)
     except Refused as error:
@@ -45,7 +46,7 @@ def sampled(question: TopicQuestion, limits: Limits) -> TopicAnswer:
         else:
             answer = TopicAnswer(topic=question.topic, verdict=FAILED, why=one_line(error))
     return replace(
-        answer, seed=question.seed, engine=JSON_ENGINE if is_json else AVRO_ENGINE,
+        answer, seed=question.seed, engine=_ENGINES.get(written, JSON_ENGINE),
         cpu_s=round(time.process_time() - began, 3),
     )  # fmt: skip
 

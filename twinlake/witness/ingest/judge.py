@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from twinlake.witness.ingest import change_data, decode_avro, decode_json
-from twinlake.witness.ingest.avro_schema import Schema
 from twinlake.witness.ingest.contract import broken, is_after, is_bad_key, length
 from twinlake.witness.ingest.reading import fields_of, unreadable
 from twinlake.witness.ingest.record import (
@@ -26,6 +25,7 @@ from twinlake.witness.ingest.record import (
     Unsure,
     Value,
 )
+from twinlake.witness.ingest.written import Written, written
 from twinlake.witness.types import Type
 
 UNKNOWN_SCHEMA = "unknown_schema"
@@ -72,7 +72,7 @@ class Judge:
         self._rules = rules
         self._contract = rules.contract
         self._types = {field.name: Type.parse(field.type) for field in rules.fields}
-        self._schemas: dict[int, Schema | str] = {}
+        self._schemas: dict[int, Written | str] = {}
 
     def alone(self, record: Raw) -> Judged:
         """What becomes of a record that no other one has the identity of."""
@@ -130,7 +130,7 @@ class Judge:
         schema = self._schema(schema_id)
         if isinstance(schema, str):
             raise Malformed(schema)
-        decoded = decode_avro.decode(value, schema)
+        decoded = schema.decode(value)
         wrong = dict.fromkeys(decoded.wrong)
         fields = {} if wrong else fields_of(decoded.values, schema, self._rules.fields, wrong)
         return _Read(decoded.values, fields, tuple(wrong))
@@ -142,13 +142,14 @@ class Judge:
         payload = found["payload"]
         return payload if isinstance(payload, dict) else {}
 
-    def _schema(self, schema_id: int | None) -> Schema | str:
+    def _schema(self, schema_id: int | None) -> Written | str:
         """The schema of an id, or the reason why its records are none."""
         if schema_id is None or schema_id not in self._known:
             return UNKNOWN_SCHEMA
         if schema_id not in self._schemas:
-            schema = Schema(self._known[schema_id])
-            self._schemas[schema_id] = unreadable(schema, self._rules.fields) or schema
+            schema = written(self._known[schema_id], str(self._contract.get("format", "avro")))
+            why = None if isinstance(schema, str) else unreadable(schema, self._rules.fields)
+            self._schemas[schema_id] = why or schema
         return self._schemas[schema_id]
 
     @cached_property

@@ -4,19 +4,37 @@ one's values, else by its default; and which schemas it cannot read at all."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from twinlake.witness import default
-from twinlake.witness.ingest.avro_schema import Node, Schema
+from twinlake.witness.ingest.avro_schema import Node
 from twinlake.witness.ingest.record import Value
 from twinlake.witness.question import Field
 from twinlake.witness.types import Type
+
+
+class Fields(Protocol):
+    """A writer's schema."""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether its values have fields."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node | None]:
+        """By field; None for a type that no topic may have, which only the writer knows."""
+
+    def is_another(self, field: Field, name: str | None) -> bool:
+        """Whether the writer's field of that name (None: its fields) is another one than the topic's, or has
+        another one in it."""
+
 
 _HELD = {
     ("int", "bigint"), ("int", "double"), ("float", "double"), ("string", "binary"), ("binary", "string"),
 }  # fmt: skip
 
 
-def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
+def unreadable(schema: Fields, fields: tuple[Field, ...]) -> str | None:
     """The reason that records of this schema wait in quarantine with; None for one that can be read."""
     if not schema.is_record:
         return "unreadable_by_schema"
@@ -26,13 +44,15 @@ def unreadable(schema: Schema, fields: tuple[Field, ...]) -> str | None:
             return f"unreadable_by_schema:{name}"
     for field in fields:
         node = source(schema, field)
+        if schema.is_another(field, node and node[0]):
+            return f"unreadable_by_schema:{field.name}"
         readable = field.has_default if node is None else holds(node[1].type, Type.parse(field.type))
         if not readable:
             return f"unreadable_by_schema:{field.name}"
     return None
 
 
-def source(schema: Schema, field: Field) -> tuple[str, Node] | None:
+def source(schema: Fields, field: Field) -> tuple[str, Node] | None:
     """The writer's field that the topic's is read from, with what it is called there."""
     for name in field.names:
         if (node := schema.nodes.get(name)) is not None:
@@ -60,7 +80,7 @@ def _holds_inside(sent: Type, read: Type) -> bool:
 
 
 def fields_of(
-    values: Mapping[str, Value], schema: Schema, fields: tuple[Field, ...], wrong: dict[str, None]
+    values: Mapping[str, Value], schema: Fields, fields: tuple[Field, ...], wrong: dict[str, None]
 ) -> dict[str, Value]:
     """The topic's fields of a record; a reason more in `wrong` for bytes that are no text and read as one."""
     found: dict[str, Value] = {}

@@ -12,6 +12,7 @@ from twinlake.witness.kinds.latest import latest
 from twinlake.witness.kinds.rolling import rolling
 from twinlake.witness.kinds.sessions import sessions
 from twinlake.witness.kinds.top_rows import top_rows
+from twinlake.witness.kinds.trailing import trailing
 from twinlake.witness.kinds.union import union
 from twinlake.witness.result import Kind
 
@@ -22,6 +23,7 @@ KINDS: dict[str, Kind] = {
     "latest": latest,
     "top_rows": top_rows,
     "history": history,
+    "trailing": trailing,
     "interval_join": interval_join,
     "as_of_join": as_of_join,
     "rolling": rolling,
