@@ -248,7 +248,7 @@ def test_one_who_is_too_far_behind_gets_the_whole(stage: Stage, server: SqlServe
     [
         (lambda at: "nonsense", "cut off, or was changed"),
         (lambda at: at[:-3], "cut off, or was changed"),
-        (lambda at: at.replace(".1.", ".2.", 1), "cut off, or was changed"),
+        (lambda at: at.replace(".", ".1", 1), "cut off, or was changed"),
         (lambda at: at.replace("orders=", "orders=1"), "cut off, or was changed"),
         (lambda at: "x" * 4_001, "4000"),
     ],
@@ -400,14 +400,19 @@ def test_readers_of_one_login_are_limited_and_others_follow_all_the_same(server:
 def test_one_who_takes_nothing_costs_no_memory_and_is_cut_off_and_others_go_on(
     stage: Stage, server: SqlServer
 ) -> None:
-    """A table of 60 MB as JSON, to a client that reads nothing."""
+    """A table of 140 MB as JSON, to a client that reads nothing: it waits in files, which are mapped."""
     wide = Events(name="wide", inputs=("orders",), columns={"text": "repeat(status, 300)"})
     stage.promote(stage.build({"wide": wide}, stage.versions))
     stage.append(40_000, status="concat('pending', id)")
     process = psutil.Process(server._process.pid)  # type: ignore[union-attr]
+
+    def held() -> int:
+        found = process.memory_info()
+        return int(found.rss - found.shared)  # pages of files are given back when others need them
+
     with following(server.url, LATEST) as quick:
         quick.until(lambda one: one.at)
-        before = process.memory_info().rss
+        before = held()
         with socket.create_connection(("127.0.0.1", server.port)) as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             login = base64.b64encode(f"analyst:{PASSWORD}".encode()).decode()
@@ -415,7 +420,7 @@ def test_one_who_takes_nothing_costs_no_memory_and_is_cut_off_and_others_go_on(
             slow.sendall("\r\n".join((*head, "", "")).encode())
             most, until = 0, time.monotonic() + 25
             while time.monotonic() < until:
-                most = max(most, process.memory_info().rss - before)
+                most = max(most, held() - before)
                 quick.until_at(stage.append(1, customer="'quick'"))
 
             def cut() -> bool | None:

@@ -47,16 +47,13 @@ class Seen:
 
     def of(self, table: str, keys: Sequence[str], found: DataFrame, user: User) -> DataFrame:
         """Of `difference.changed.Changed.rows`, in the same form, what this user sees."""
-        sides = (
-            Side(rows=self._side(table, found.where(f"{side} IS NOT NULL").select(f"{side}.*"), user))
-            for side in "lr"
-        )
-        return changes(*sides, keys)
+        return changes(self._side(table, found, "l", user), self._side(table, found, "r", user), keys)
 
-    def _side(self, table: str, rows: DataFrame, user: User) -> DataFrame:
+    def _side(self, table: str, found: DataFrame, side: str, user: User) -> Side:
         from pyspark.sql import DataFrame
 
+        rows = found.where(f"{side} IS NOT NULL").select(f"{side}.*")
         with self._past.instead(table, rows):
             read = self._reader.session(user.name).sql(f"SELECT * FROM {SERVE}.{quote.name(table)}")
             owned = self._java.owned(self._spark._jsparkSession, read._jdf)
-        return DataFrame(owned, self._spark)
+        return Side(rows=DataFrame(owned, self._spark))
