@@ -40,7 +40,7 @@ from twinlake.lake.catalog.version import Version
 from twinlake.lake.log.log import Log
 from twinlake.reading.changes import page
 from twinlake.reading.changes.position import parse
-from twinlake.reading.changes.route import OF_ONE_USER
+from twinlake.reading.changes.readers import OF_ONE_USER
 from twinlake.speed.advance import Standing, advance
 from twinlake.topics.topic import load_topic
 

@@ -29,9 +29,12 @@ from twinlake.base.http_errors import Protocol
 from twinlake.base.waiting import wait_for
 from twinlake.config.users import User
 from twinlake.lake.catalog.version import Pin
-from twinlake.reading.changes import route
+from twinlake.metrics.catalogue import SQL
+from twinlake.metrics.scrape import Collector
+from twinlake.reading.changes import readers, route
 from twinlake.reading.changes.feed import Delivery, Feeds
 from twinlake.reading.changes.pins import At
+from twinlake.reading.changes.readers import Readers
 from twinlake.reading.running import RunningStatements
 
 TABLE = "latest_order"
@@ -62,6 +65,7 @@ class Table(Feeds):
         self._threads = ThreadPoolExecutor(2)
         self._looking = ThreadPoolExecutor(1)
         self._feeds = {}
+        self.readers = Readers()
         self.pins: Any = SimpleNamespace(now=self._now, seen=self._seen)
         self.seen: Any = SimpleNamespace(refuse_blind=lambda *_: None)
         self.judge: Any = SimpleNamespace(like=lambda user, table: self.rights)
@@ -104,6 +108,12 @@ class Server:
     @property
     def listed(self) -> list[str]:
         return [one.sql for one in self.running._here.values()]
+
+    def measured(self) -> tuple[float, ...]:
+        """Who follows now; events that were sent; those who were cut off: as a scrape has them."""
+        found = {one.name: one for one in Collector(SQL, {"readers": self.table.readers.add}).collect()}
+        names = ("twinlake_readers", "twinlake_reader_events", "twinlake_readers_cut_off")
+        return tuple(found[name].samples[0].value for name in names)
 
     def until_left(self) -> None:
         wait_for("readers to have left", lambda: not self.listed or None, 20)
@@ -153,9 +163,12 @@ def test_a_reader_has_the_table_and_what_changes(server: Server) -> None:
         reader.until_at(2)
         server.table.states.append({"b": 3, "c": 4})
         reader.until_at(3)
+        expected = (1, 1 + 2 + 3 + 3, 0)  # that it is the whole, then three changes, each with its end
+        wait_for("them to be counted", lambda: server.measured() == expected or None, 10)
 
     assert rows(reader) == {"b": "3", "c": "4"} and reader.wholes == ["it is the beginning"]
     server.until_left()
+    wait_for("none to follow", lambda: server.measured()[0] == 0 or None, 10)
     assert server.table.closed == len(server.table.made) == 3
 
 
@@ -244,7 +257,7 @@ def test_a_comment_comes_when_nothing_else_does(server: Server, monkeypatch: pyt
 def test_more_readers_than_are_allowed_are_refused_and_places_become_free(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(route, "OF_ONE_USER", 2)
+    monkeypatch.setattr(readers, "OF_ONE_USER", 2)
     with following(server.url, TABLE, "now"), following(server.url, TABLE, "now"):
         with pytest.raises(Refused) as refused, following(server.url, TABLE, "now"):
             pass
@@ -272,6 +285,7 @@ def test_one_who_takes_nothing_is_cut_off_and_others_go_on(
             quick.until_at(2)
 
     assert quick.changes[-1]["deletes"] == 200
+    assert server.measured()[2] == 1
 
 
 def test_what_is_asked_wrongly_is_refused(server: Server) -> None:

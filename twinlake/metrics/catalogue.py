@@ -303,6 +303,18 @@ QUERIES_RUNNING = Metric(
     name="twinlake_queries_running", unit="statements", of=(SQL,),
     meaning="Statements over HTTP that run or wait for their turn.",
 )  # fmt: skip
+READERS = Metric(
+    name="twinlake_readers", unit="readers", of=(SQL,),
+    meaning="Readers who follow a table now; at most 200 may.",
+)  # fmt: skip
+READER_EVENTS = Metric(
+    name="twinlake_reader_events_total", type=COUNTER, unit="events", of=(SQL,),
+    meaning="Events sent to readers who follow a table, each part of a change for itself, comments aside.",
+)  # fmt: skip
+READERS_CUT_OFF = Metric(
+    name="twinlake_readers_cut_off_total", type=COUNTER, unit="readers", of=(SQL,),
+    meaning="Readers who followed a table and were cut off, for they took nothing for 30 seconds.",
+)  # fmt: skip
 FOLLOW_ERROR = Metric(
     name="twinlake_follow_error", unit=YES, of=(SQL,),
     meaning="Whether the SQL server cannot follow the release log, so that readers may see what is old.",

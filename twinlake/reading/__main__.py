@@ -159,7 +159,8 @@ def main(arguments: list[str] | None = None) -> int:
     def is_ready() -> bool:
         return followed().ready and not watch.error
 
-    found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
+    groups = {**process.groups(), "readers": feeds.readers.add}
+    found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, groups)
     served = start_metrics(given, found)
     statements = Statements(followed, queries, running)
     app = build_app(

@@ -28,6 +28,7 @@ from twinlake.difference.changed import (
 )
 from twinlake.reading.answer import Answer, Answers
 from twinlake.reading.changes.pins import At, Pins
+from twinlake.reading.changes.readers import Readers
 from twinlake.reading.changes.seen import Seen
 from twinlake.reading.reader import Reader
 from twinlake.reading.rights import Judge
@@ -75,6 +76,7 @@ class Feeds:
         self, spark: SparkSession, pins: Pins, reader: Reader, seen: Seen, judge: Judge
     ) -> None:  # fmt: skip
         self._spark, self.pins, self._reader, self.seen, self.judge = spark, pins, reader, seen, judge
+        self.readers = Readers()
         self._answers = Answers(spark, MOST_BYTES, MOST_BYTES_IN_ALL, pool="changes", kept_free=KEPT_FREE)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="changes")
         self._looking = ThreadPoolExecutor(1, thread_name_prefix="changes look")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -30,7 +29,6 @@ from twinlake.reading.look_ups import LookUps
 from twinlake.reading.running import Running, RunningStatements
 
 EVENTS = "text/event-stream"
-MOST_READERS, OF_ONE_USER = 200, 20
 LOOK_S = 1.0
 """So often it is looked whether a reader is still there and still may read."""
 HEARTBEAT_S, HEARTBEAT = 15.0, b": nothing new\n\n"
@@ -55,8 +53,6 @@ class Reader:
 
 def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatements) -> None:
     """The route."""
-    readers = Counter[str]()
-
     @app.get("/tables/{table}/changes")
     async def changes(
         request: Request,
@@ -74,7 +70,7 @@ def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatement
         asked = request.headers.get("last-event-id") or since or BEGINNING
         position = None if asked in (BEGINNING, NOW) else parse(table, asked)
         async with AsyncExitStack() as entered:
-            entered.enter_context(_one_more(readers, user.name))
+            entered.enter_context(feeds.readers.one(user.name))
             feed = await entered.enter_async_context(feeds.one(table))
             at = await feed.after(None, FIRST_S)
             if at is None:
@@ -95,7 +91,9 @@ def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatement
             pieces = _until_cut(feed, feeds, look_ups, reader, seen, why)
             entered.push_async_callback(pieces.aclose)  # who has left gives back what it was being sent
             leaves = entered.pop_all()
-        return LongAnswer(pieces, leaves.aclose, math.inf, wire.SLOW_S, EVENTS, HEADERS)
+        return LongAnswer(
+            pieces, leaves.aclose, math.inf, wire.SLOW_S, EVENTS, HEADERS, when_slow=feeds.readers.cut_off
+        )
 
 
 async def _until_cut(
@@ -105,13 +103,17 @@ async def _until_cut(
     yield f"retry: {COME_BACK_MS}\n\n".encode()
     if seen is not None:
         yield _event("changes", _told(Delivery(to=seen, keys=seen.opened.definition.view_keys)), seen)
+        feeds.readers.sent()
     like = feeds.judge.like(reader.user, reader.table)
     try:
         async with aclosing(_events(feed, feeds, look_ups, reader, seen, why, like)) as pieces:
             async for piece in pieces:
                 yield piece
+                if piece is not HEARTBEAT:
+                    feeds.readers.sent()
     except TwinlakeError as error:
         yield _event("ended", (reader.one.why or error).to_json())
+        feeds.readers.sent()
 
 
 async def _events(
@@ -161,23 +163,6 @@ def _event(name: str, data: Mapping[str, Any], at: At | None = None) -> bytes:
     id_ = f"id: {at.position.text}\n" if at else ""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return f"event: {name}\n{id_}data: {text}\n\n".encode()
-
-
-@contextmanager
-def _one_more(readers: Counter[str], user: str) -> Iterator[None]:
-    """BusyError where too many follow tables already, of this user or of all."""
-    if readers[user] >= OF_ONE_USER or readers.total() >= MOST_READERS:
-        raise BusyError(
-            "the table was not followed",
-            f"{readers.total()} readers follow tables, {readers[user]} of them by the login {user}; at most "
-            f"{OF_ONE_USER} of one login may, and {MOST_READERS} of all",
-            "end one, or have one reader pass the changes on",
-        )  # fmt: skip
-    readers[user] += 1
-    try:
-        yield
-    finally:
-        readers[user] -= 1
 
 
 def _refuse_other_sites(request: Request) -> None:
