@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from twinlake.base.address import is_loopback
+from twinlake.base.address import is_open
 from twinlake.base.errors import NotFoundError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
@@ -76,7 +76,7 @@ def _refuse(lake: OpenLake, table: str, url: str) -> None:
             "the address was refused", "it has a login or a fragment in it",
             "the receiver knows who posts by the signature; name an address without them",
         )  # fmt: skip
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+    if is_open(url):
         raise UsageError(
             "the address was refused", "rows would be readable on the way",
             "name an https:// address; http:// is for this machine alone",
