@@ -1,6 +1,6 @@
 # Everything lives in the project's own folders: .venv, .jars and the state in $TWINLAKE_HOME (default .twinlake), the demo's in .twinlake-demo.
 .DEFAULT_GOAL := help
-.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-references bench-scale bench-witness docs pictures site wheel lint ci clean
+.PHONY: help install jars demo test quick faults proof chaos cluster-test store-test up down bench bench-following bench-long bench-idle bench-kinds bench-look-ups bench-rebuilds bench-references bench-scale bench-witness docs pictures site wheel lint ci clean
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 # of pyproject.toml; [dev] is what the tests need, and no image
@@ -25,6 +25,7 @@ help:
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
 	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
+	@echo "make bench-following  how soon readers of a table have a record, and what many cost (about 5 minutes)"
 	@echo "make bench-look-ups  look-ups by key beside the stream, against SQL (about 5 minutes)"
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
 	@echo "make bench-kinds  every kind and measure against counting and summing (about 15 minutes)"
@@ -124,6 +125,9 @@ bench-scale: install
 
 bench-idle: jars
 	@$(PY) -m benchmarks.idle
+
+bench-following: jars
+	@$(PY) -m benchmarks.following
 
 bench-look-ups: jars
 	@$(PY) -m benchmarks.look_ups

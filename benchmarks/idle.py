@@ -21,7 +21,6 @@ from benchmarks.meter import cpu_seconds, tree
 from benchmarks.platform import command, refuse_failure, twinlake
 from tests.project import OURS
 from twinlake.base.files import replace_file
-from twinlake.cli.gallery import names
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
 from twinlake.reading.client import ask
@@ -47,7 +46,7 @@ def main() -> int:
     if settings.home.exists():
         twinlake(settings, "down")
         shutil.rmtree(settings.home)
-    for example in names() if asked.gallery else ():
+    for example in settings.project.example_names() if asked.gallery else ():
         twinlake(settings, "gallery", "add", example)
     try:
         result = {f"first_{name}": seconds for name, seconds in up(settings).items()}

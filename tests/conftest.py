@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TESTS = Path(__file__).parent
-USES_SPARK = ("batch", "kinds", "lake", "laws", "releases", "speed")
+USES_SPARK = ("batch", "difference", "kinds", "lake", "laws", "releases", "speed")
 USES_SERVICES = ("chaos", "cluster", "faults", "kill", "reading", "store", "tour", "week", "wheel")
 LONG = ("chaos", "faults", "store", "tour", "week", "wheel")
 """Whole folders that `make faults` runs, and `make test` does not; of others it runs what is marked so."""

@@ -24,9 +24,10 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("definitions",),
     ("lake",),
     ("backup",),
+    ("difference",),
     # the four never import each other: what one needs of another is handed in, or lies in the lake
     ("ingest", "speed", "batch", "reading"),
-    ("releases", "changelog", "published", "lineage"),
+    ("releases", "changelog", "published", "webhooks", "lineage"),
     ("server",),
     ("setup",),
     ("services",),

@@ -27,6 +27,7 @@ from tests.posted import posted_to
 from twinlake.alarms import receivers
 from twinlake.alarms.alarm import Alarm, Message
 from twinlake.alarms.receivers import Log, Mail, Webhook, receivers_of
+from twinlake.base import post
 from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
 from twinlake.base.waiting import wait_for
 from twinlake.config.alarms import Alarms
@@ -157,7 +158,8 @@ def test_an_answer_without_an_end_is_not_read() -> None:
 
 
 def test_an_exchange_that_goes_on_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receivers, "WHOLE_S", 0.5)
+    for module in (receivers, post):
+        monkeypatch.setattr(module, "WHOLE_S", 0.5)
     began = time.monotonic()
     with answering(b"HTTP/1.1 200 OK\r\nX: ", forever=b"a") as port, pytest.raises(UnreachableError):
         Webhook(Alarms(webhook_url=f"http://127.0.0.1:{port}/")).send(RAISED)

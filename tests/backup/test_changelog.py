@@ -22,8 +22,9 @@ from twinlake.backup.restore import restore
 from twinlake.backup.take import take
 from twinlake.base.breakpoints import Point
 from twinlake.base.job import Run
-from twinlake.changelog.changes import CONTENT, TOUCHED
+from twinlake.changelog.changes import CONTENT
 from twinlake.config.settings import Settings
+from twinlake.difference.changed import TOUCHED
 
 pytestmark = pytest.mark.faults
 RUN = Run(id="test")

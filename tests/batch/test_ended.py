@@ -21,10 +21,10 @@ from twinlake.base.breakpoints import Point
 from twinlake.base.errors import ChangedTableError, NotFoundError
 from twinlake.base.job import Run
 from twinlake.base.times import utc_now
-from twinlake.batch.diff import changes
 from twinlake.batch.maintain import drop_old_commits, vacuum
-from twinlake.batch.pinned import exact_side, only
-from twinlake.batch.touched import touched
+from twinlake.difference.diff import changes
+from twinlake.difference.pinned import exact_side, only
+from twinlake.difference.touched import touched
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.windows import Hopping
 from twinlake.lake.catalog.maintained_version import MaintainedVersion

@@ -20,9 +20,9 @@ from tests.world import Killed
 from twinlake.base import breakpoints
 from twinlake.base.breakpoints import Point
 from twinlake.base.times import utc_now
-from twinlake.batch.diff import changes
-from twinlake.batch.pinned import exact_side, only
-from twinlake.batch.touched import touched
+from twinlake.difference.diff import changes
+from twinlake.difference.pinned import exact_side, only
+from twinlake.difference.touched import touched
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.counts import Count, CountDistinct

@@ -38,11 +38,13 @@ from twinlake.base.errors import (
 )
 from twinlake.base.waiting import wait_for
 from twinlake.changelog import changes
-from twinlake.changelog.changes import ALL_KEYS, CONTENT, TOUCHED
+from twinlake.changelog.changes import CONTENT
 from twinlake.changelog.destination import Destination
 from twinlake.changelog.position import Position
 from twinlake.changelog.target import Record, changes_to
 from twinlake.config.settings import Services, Settings
+from twinlake.difference import changed
+from twinlake.difference.changed import ALL_KEYS, TOUCHED
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.totals import Sum
@@ -124,7 +126,7 @@ def stage(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, broker: Broker, registry: FakeRegistry
 ) -> Iterator[Stage]:
     patched = pytest.MonkeyPatch()
-    patched.setattr(changes, "WHOLE_EVERY_S", 1.0)
+    patched.setattr(changed, "WHOLE_EVERY_S", 1.0)
     found = Stage(spark, tmp_path_factory.mktemp("changelog"), broker, registry)
     found.append(*range(40))
     yield found

@@ -58,6 +58,8 @@ from twinlake.services.upgrade.kept import Lakes
 from twinlake.services.upgrade.state import State, Step
 from twinlake.topics.produce import Sent
 from twinlake.topics.topic import load_topic
+from twinlake.webhooks.deliverer import Deliverer
+from twinlake.webhooks.posted import Place, Posted
 
 Twinlake = Callable[..., Result]
 ERROR = TwinlakeError("it fails", "a cause", "look")
@@ -152,6 +154,18 @@ def test_so_has_a_changelog(sent: Any) -> None:
     )  # fmt: skip
 
     assert wrong(SHARED["changelog"], Sender.status(sender)) == []
+
+
+@pytest.mark.parametrize(
+    "sent", [None, Place(release=3, pin={"version": "v-1", "position": {"orders": 7}})]
+)
+def test_so_has_a_webhook(sent: Any) -> None:
+    one: Any = SimpleNamespace(
+        table="sales", _host="example.com", _posted=Posted(url="https://example.com", sent=sent), error=ERROR,
+        _rows=3, _way="touched keys", _sent_at="", _tries=1,
+    )  # fmt: skip
+
+    assert wrong(SHARED["webhook"], Deliverer.status(one)) == []
 
 
 @pytest.mark.parametrize("at", [None, SimpleNamespace(

@@ -125,7 +125,7 @@ def test_a_secret_in_the_file_is_refused_whatever_the_environment_adds(tmp_path:
         ("[kafka.producr]\nusername='a'", "twinlake.toml:1: kafka.producr: there is no such key; "
          "did you mean producer?"),
         ("[x]\n", "twinlake.toml:1: x: there is no such section; known: kafka, registry, spark, lake, "
-         "airflow, console, sql, ports, limits, alarms, backup, releases, lineage, metrics, proof"),
+         "airflow, console, sql, ports, limits, alarms, backup, releases, lineage, webhooks, metrics, proof"),
         ("kafka = 7", "twinlake.toml:1: kafka: it is a section: write [kafka], and its keys below"),
         ("[kafka]\nbootstrap_servers = 'a'", 'twinlake.toml:2: kafka.bootstrap_servers: it must be like '
          '"host:9092" or "one:9092,two:9092"'),

@@ -653,7 +653,7 @@ def test_nobody_asks_spark_or_deltalake_for_a_table_without_that_look() -> None:
     assert found == {
         "twinlake/lake/delta/delta.py",  # has that look
         "twinlake/lake/delta/ledger.py", "twinlake/lake/catalog/release_log.py",  # read commits themselves
-        "twinlake/lake/delta/checkpoints.py", "twinlake/batch/touched.py",  # after a look of their own
+        "twinlake/lake/delta/checkpoints.py", "twinlake/difference/touched.py",  # after a look of their own
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from tests.laws.histories import History, packed
 from tests.laws.simple_measures import COUNTS, INF, MEASURES, NAN, TABLE, odd_histories, one_group
 from tests.laws.tables import stored, view_text
 from tests.world import World
-from twinlake.batch.diff import Side, diff
+from twinlake.difference.diff import Side, diff
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.equality import scale_of
 from twinlake.kinds.measures.extremes import Max

@@ -37,9 +37,10 @@ from tests.releases.table_stage import LATEST, PAID, SALES
 from twinlake.base.errors import BusyError, DamagedError, NotFoundError, TwinlakeError, UsageError
 from twinlake.base.waiting import wait_for
 from twinlake.batch import maintain
+from twinlake.difference.changed import ALL_KEYS, RECORDS, TOUCHED
 from twinlake.metrics.scrape import registry_of
 from twinlake.published import changes, publisher
-from twinlake.published.changes import ALL_KEYS, NEW, RECORDS, TOUCHED
+from twinlake.published.changes import NEW
 from twinlake.published.folder import STAGED, Folder, refuse_types
 from twinlake.published.publisher import Publisher
 from twinlake.server.__main__ import metrics_of

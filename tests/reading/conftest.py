@@ -146,6 +146,13 @@ class SqlServer:
             headers={"X-Twinlake-Query": "1", **headers}, auth=("analyst", PASSWORD),
         )  # fmt: skip
 
+    def listed(self) -> list[dict[str, Any]]:
+        """What runs, as an operator sees it."""
+        found: list[dict[str, Any]] = httpx.get(
+            f"{self.url}/queries", timeout=30, trust_env=False, auth=("olga", PASSWORD)
+        ).json()
+        return found
+
     def rows(self, sql: str) -> list[dict[str, Any]]:
         answer = self.ask(sql)
         assert answer.is_success, answer.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.releases.test_report import DIFF
-from twinlake.batch.over_time import Bucket, Buckets
+from twinlake.difference.over_time import Bucket, Buckets
 from twinlake.releases.compare import ComparedColumn, Comparison
 from twinlake.releases.drawn import drawn
 from twinlake.releases.over_time import MOST_COLUMNS, OverTime, folded, span_text

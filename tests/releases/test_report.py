@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twinlake.batch.over_time import Bucket, Buckets
+from twinlake.difference.over_time import Bucket, Buckets
 from twinlake.lake.catalog.plans import Change, Plan, Plans
 from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.gate_checks import Check, Gate

@@ -42,7 +42,7 @@ def test_the_status_is_answered_before_the_lake_is_open(server: LakeServer) -> N
         "topics": [], "versions": [], "tables": [], "release": None,
         "certificates": [],
         "topic_certificates": [],
-        "changelogs": [], "published": [],
+        "changelogs": [], "published": [], "webhooks": [],
         "spark": None,
         "damaged": [], "waiting": None, "backup": None,
         "paused": [],

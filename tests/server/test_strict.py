@@ -22,17 +22,17 @@ SOME: dict[str, dict[str, Any]] = {
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "publish": {"table": "t"},
     "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
-    "backup": {}, "expire": {},
+    "backup": {}, "expire": {}, "webhook": {"table": "t", "url": "https://example.com/changes"},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
-         ("reload", "check"), ("expire", "check"))  # fmt: skip
+         ("reload", "check"), ("expire", "check"), ("webhook", "stop"))  # fmt: skip
 TEXTS = [
     *((kind, name) for kind, params in SOME.items() for name in params if name != "roots"),
     ("rebuild", "version"),
     ("rebuild", "from"), ("rebuild", "to"), ("verify", "version"), ("maintain", "table"), ("diff", "blue"),
-    ("diff", "green"), ("diff", "plan"), ("pause", "reason"), ("expire", "topic"),
+    ("diff", "green"), ("diff", "plan"), ("pause", "reason"), ("expire", "topic"), ("webhook", "from"),
 ]  # fmt: skip
 
 

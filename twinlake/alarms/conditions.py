@@ -19,6 +19,7 @@ LEAST_FREE_BYTES = 1 << 30
 _CONDITION_OF = {
     "part": "service", "supervisor": "service", "topic": "stopped", "warning": "topic", "version": "stalled",
     "certificate": "unequal", "witness": "unequal", "changelog": "stalled", "published": "stalled",
+    "webhook": "stalled",
     "damage": "damaged",
     "spark": "service", "lake server": "service",
 }  # fmt: skip

@@ -5,7 +5,7 @@ Each is sent one message at a time and raises until it has accepted it; whoever 
 
 from __future__ import annotations
 
-import asyncio
+import json
 import smtplib
 import socket
 import ssl
@@ -17,22 +17,18 @@ from email.utils import formatdate
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-import httpx
 import structlog
 
 from twinlake.alarms.alarm import Message
-from twinlake.base.errors import TwinlakeError, UnreachableError, UsageError
+from twinlake.base.errors import UsageError
 from twinlake.base.files import read_secret
+from twinlake.base.post import TIMEOUT_S, WHOLE_S, post
 from twinlake.config.alarms import MAIL_STARTTLS, MAIL_TLS, Alarms
 from twinlake.config.settings import Settings
 
 journal = structlog.get_logger(__name__)
 
 GROUP = "twinlake.notifiers"
-TIMEOUT_S = 10.0
-WHOLE_S = 30.0
-"""So long one message may take, however many bytes come meanwhile: others wait for it. To look up a name may
-take longer, as long as the system lets it."""
 DOMAIN = "twinlake.invalid"
 """Of the names of mails: no host is called so."""
 
@@ -65,19 +61,8 @@ class Webhook:
         headers = {"Idempotency-Key": message.id}
         if self._token_file:  # read each time: it may be renewed
             headers["Authorization"] = f"Bearer {read_secret(self._token_file)}"
-        host = httpx.URL(self._url).host  # the rest of an address is often a secret
-        try:
-            status = asyncio.run(asyncio.wait_for(self._post(message, headers), WHOLE_S))
-        except (httpx.HTTPError, TimeoutError) as error:
-            raise UnreachableError(f"the webhook at {host} does not answer", type(error).__name__) from None
-        if not httpx.codes.is_success(status):
-            raise TwinlakeError(f"the webhook at {host} answered {status}")
-
-    async def _post(self, message: Message, headers: dict[str, str]) -> int:
-        """The status. What comes after it is not read: it may be endless."""
-        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False) as client:
-            async with client.stream("POST", self._url, json=message.to_json(), headers=headers) as answer:
-                return answer.status_code
+        body = json.dumps(message.to_json()).encode()
+        post(self._url, body, {"Content-Type": "application/json", **headers}, "the webhook")
 
 
 class Mail:

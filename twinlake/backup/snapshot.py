@@ -24,7 +24,7 @@ LAKE = "lake"
 """What the lake is called in a backup, wherever it is."""
 FIRST = ("releases", "certificates", "topic_certificates", "audit", "runs")
 """Tables that name versions and batches."""
-REFERRING = ("plans", "changelogs", "publications", "paused")
+REFERRING = ("plans", "changelogs", "publications", "webhooks", "paused")
 """Folders of small files that do so, too, or name tables and topics."""
 LAST = ("contracts", "topics")
 """Folders of small files that logs refer to."""

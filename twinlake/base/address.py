@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 """What a client of this machine calls a server of ours by."""
@@ -27,6 +28,12 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def is_open(url: str) -> bool:
+    """Whether others can read what is sent there."""
+    parts = urlsplit(url)
+    return parts.scheme != "https" and not is_loopback(parts.hostname or "")
 
 
 def connection_error(server: str, wait_s: float) -> str:

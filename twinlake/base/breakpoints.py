@@ -33,6 +33,7 @@ class Point(StrEnum):
     AFTER_CHANGES = "after-changes"
     BEFORE_PUBLISH = "before-publish"
     AFTER_PUBLISH = "after-publish"
+    BEFORE_POSTED = "before-posted"
     UPGRADE_BEGUN = "upgrade-begun"
     UPGRADE_STOPPED = "upgrade-stopped"
     UPGRADE_KEEPING = "upgrade-keeping"

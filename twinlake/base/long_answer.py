@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
 import structlog
 from starlette.responses import StreamingResponse
@@ -19,17 +19,18 @@ journal = structlog.get_logger(__name__)
 
 class LongAnswer(StreamingResponse):
     """A client that takes nothing of it for `slow_s`, or not all in `longest_s`, is cut off at once: without
-    the end of its body, which every client sees. So is one whose answer `is_ended`. `close` is awaited
-    however it ended."""
+    the end of its body, which every client sees; `when_slow` is called then. So is one whose answer
+    `is_ended`. `close` is awaited however it ended."""
 
     def __init__(
-        self, pieces: Iterator[bytes], close: Callable[[], Awaitable[None]], longest_s: float, slow_s: float,
-        type_: str, headers: Mapping[str, str] | None = None, is_ended: Callable[[], bool] = lambda: False,
+        self, pieces: Iterator[bytes] | AsyncIterator[bytes], close: Callable[[], Awaitable[None]],
+        longest_s: float, slow_s: float, type_: str, headers: Mapping[str, str] | None = None,
+        is_ended: Callable[[], bool] = lambda: False, when_slow: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         super().__init__(pieces, headers=headers, media_type=type_)
         self._close = close
         self._longest_s, self._slow_s = longest_s, slow_s
-        self._is_ended = is_ended
+        self._is_ended, self._when_slow = is_ended, when_slow
         self._abort: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,7 +54,11 @@ class LongAnswer(StreamingResponse):
                     break
             if self._is_ended() or not sending.done():
                 sending.cancel()
-                why = "was cancelled" if self._is_ended() else "is taken too slowly by its client"
+                if self._is_ended():
+                    why = "was cancelled"
+                else:
+                    why = "is taken too slowly by its client"
+                    self._when_slow()
                 journal.warning(f"an answer that {why} was cut off")
                 return self._abort()
             await sending

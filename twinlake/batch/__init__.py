@@ -1,1 +1,1 @@
-"""The batch layer: rebuild, verify, diff, merge, maintain."""
+"""The batch layer: rebuild, verify, merge, maintain."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base import quote
 from twinlake.base.errors import first_lines
-from twinlake.batch.diff import Side
-from twinlake.batch.pinned import side
+from twinlake.difference.diff import Side
+from twinlake.difference.pinned import side
 from twinlake.kinds.expression import Stage
 from twinlake.lake.catalog.failing_record import FailingRecord, first_failing, is_of_data
 from twinlake.lake.catalog.maintained_version import LogView

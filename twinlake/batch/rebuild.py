@@ -23,7 +23,8 @@ from twinlake.base.times import moment_or_none, parse_moment
 from twinlake.batch.attempt import Asked, Attempt
 from twinlake.batch.due import Scope
 from twinlake.batch.staged import Staged
-from twinlake.batch.verify import begin, compare, within
+from twinlake.batch.verify import begin, compare
+from twinlake.difference.touched import within
 from twinlake.kinds.evidence import ROWS, SEGMENT, TELLS
 from twinlake.kinds.windows import ALL, Windows
 from twinlake.lake.catalog.certificates import NOTHING, Certificate

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from twinlake.base import quote
-from twinlake.batch.diff import Diff, Side, diff
-from twinlake.batch.pinned import only, side
+from twinlake.difference.diff import Diff, Side, diff
+from twinlake.difference.pinned import only, side
 from twinlake.lake.catalog.certificates import SHOWN
 from twinlake.lake.catalog.maintained_version import LogView
 from twinlake.lake.catalog.version import Pin

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from twinlake.base.errors import BusyError
 from twinlake.base.location import Location
 from twinlake.batch.merge import files_for
-from twinlake.batch.verify import within
+from twinlake.difference.touched import within
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.maintained_version import MaintainedVersion
 from twinlake.lake.catalog.segments import Closed

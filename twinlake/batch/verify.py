@@ -13,14 +13,14 @@ from twinlake.base import quote
 from twinlake.base.as_json import to_json
 from twinlake.base.errors import BusyError
 from twinlake.base.job import Run
-from twinlake.batch.diff import Diff, Differing, Side, diff, known_to_python
 from twinlake.batch.due import WHOLE, Scope
 from twinlake.batch.failing_view import evaluate, failing
-from twinlake.batch.pinned import side
 from twinlake.batch.sampled import local_rows, sampled
+from twinlake.difference.diff import Diff, Differing, Side, diff, known_to_python
+from twinlake.difference.pinned import side
+from twinlake.difference.touched import within
 from twinlake.kinds.evidence import HASH_HIGH, HASH_LOW, NAMES, ROWS, SEGMENT, TELLS
 from twinlake.kinds.kind import ViewClock
-from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.certificates import NOTHING, RAISES, SHOWN, Base, Certificate, Outcome, Work
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened
 from twinlake.lake.catalog.version import Pin
@@ -91,12 +91,6 @@ def _elsewhere(feed: MaintainedVersion, pin: Pin, base: Base, evidence: Mapping[
         return NOTHING
     found = _difference({}, "elsewhere", (), {ROWS: evidence[ROWS]}, {ROWS: expected[ROWS]})
     return Outcome(rows_compared=0, differing=1, differences=(found,))
-
-
-def within(feed: MaintainedVersion, windows: Windows) -> str:
-    """The condition on stored rows that they lie in these windows."""
-    grid = feed.definition.cells
-    return windows.predicate(grid.column) if grid else "true"
 
 
 def begin(kind: Work, pin: Pin, run: Run, created_at: str, scope: Scope = WHOLE) -> Certificate:

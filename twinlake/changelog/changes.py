@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinlake.base.errors import TwinlakeError
-from twinlake.batch.diff import Side, changes
-from twinlake.batch.pinned import exact_side, only, side
-from twinlake.batch.touched import is_known, is_readable, touched
 from twinlake.changelog.destination import GROUPS
 from twinlake.changelog.form import Form, registered
 from twinlake.changelog.position import Position
 from twinlake.changelog.source import Found, Now, Sends
 from twinlake.changelog.target import Record, changes_to
 from twinlake.config.login import Login
-from twinlake.kinds.kind import is_stored
-from twinlake.lake.catalog.maintained_version import MaintainedVersion, Opened
+from twinlake.difference.changed import changed_rows, rest_s
+from twinlake.difference.diff import Side, changes
+from twinlake.difference.pinned import exact_side
+from twinlake.difference.touched import is_known
+from twinlake.lake.catalog.maintained_version import Opened
 from twinlake.lake.catalog.version import Pin, pin_json
 from twinlake.lake.open_lake import LivingVersions, OpenLake
 from twinlake.topics.registry import Registry
@@ -30,9 +30,7 @@ from twinlake.topics.registry import Registry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TOUCHED, ALL_KEYS, CONTENT = "touched keys", "all keys", "all keys of the topic"
-WHOLE_EVERY_S = 30.0
-"""A table whose every key is compared is compared so often at most, and a tenth of the time."""
+CONTENT = "all keys of the topic"
 
 
 class RowChanges:
@@ -64,15 +62,11 @@ class RowChanges:
             key_id=form.key_id, pin=pin_json(pin), partitions=made.partitions,
         )  # fmt: skip
         headers = {"release": str(now.release), "position": json.dumps(pin.position, sort_keys=True)}
-        is_view = not is_stored(now.opened.definition)
-
-        def rest_s(took_s: float) -> float:
-            if found.way == TOUCHED:
-                return took_s
-            return max(WHOLE_EVERY_S, 9 * took_s) if is_view else 0.0
-
         records = _each(found.records, self._topic)
-        return Found(way=found.way, records=records, headers=headers, position=new, rest_s=rest_s)
+        return Found(
+            way=found.way, records=records, headers=headers, position=new,
+            rest_s=lambda took_s: rest_s(now.opened, found.way, took_s),
+        )  # fmt: skip
 
     def forget(self) -> None:
         self._form = None
@@ -108,19 +102,11 @@ def find_changes(
     `content` are the newest records of the topic by key, tombstones left out, as `key` and `value`.
     """
     old = sent.pinned(versions.get) if sent and sent.key_id == form.key_id else None
-    before = _opened(versions, old)
-    if old is None or before is None or not is_readable(before, old):
+    found = changed_rows(_opened(versions, old), old, opened, pin)
+    if found is None:
         sides = Side(rows=content()), Side(rows=form.of_rows(exact_side(opened, pin).rows))
         return Changes(way=CONTENT, records=_of_content(changes(*sides, ["key"])))
-    keys = opened.definition.view_keys
-    if old.version != pin.version:
-        found = changes(side(before, old), side(opened, pin), keys)
-        return Changes(way=ALL_KEYS, records=form.of_changes(found))
-    left, right = exact_side(opened, old), exact_side(opened, pin)
-    by = touched(opened, old, pin) if isinstance(opened, MaintainedVersion) else None
-    if by is None:
-        return Changes(way=ALL_KEYS, records=form.of_changes(changes(left, right, keys)))
-    return Changes(way=TOUCHED, records=form.of_changes(changes(only(left, by), only(right, by), keys)))
+    return Changes(way=found.way, records=form.of_changes(found.rows))
 
 
 def is_of_this_lake(versions: LivingVersions, sent: Position) -> bool:

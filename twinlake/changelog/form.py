@@ -54,7 +54,7 @@ class Form:
         return whole.select(self.key(F.col("r")).alias("key"), self.value(F.col("r")).alias("value"))
 
     def of_changes(self, changes: DataFrame) -> DataFrame:
-        """The same of what `batch.diff.changes` found: a row that is gone has its key, and no value."""
+        """The same of what `difference.diff.changes` found: a row that is gone has its key, and no value."""
         from pyspark.sql import functions as F
 
         left, right = F.col("l"), F.col("r")

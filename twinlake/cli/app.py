@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "releases": ("plan", "build", "diff", "gate", "promote", "reject", "rollback", "retire", "releases"),
     "query": ("query", "explain"), "get": ("get",),
     "quarantine": ("quarantine", "replay"), "changelog": ("changelog",), "publish": ("publish",),
+    "webhook": ("webhook",),
     "pause": ("pause", "resume"), "reload": ("reload", "topic"), "gallery": ("gallery",), "dags": ("dags",),
     "editor": ("editor-schemas", "editor-completions"), "new": ("new",), "test": ("test",),
     "users": ("users", "user"), "audit": ("audit",), "alarm": ("alarm",), "queries": ("queries",),
@@ -42,7 +43,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "release", "plan", "build", "diff", "gate", "promote", "reject", "rollback", "releases", "retire",
         "reload", "topic",
     ),
-    "Read tables": ("tables", "describe", "sql", "query", "get", "explain", "changelog", "publish"),
+    "Read tables": (
+        "tables", "describe", "sql", "query", "get", "explain", "changelog", "publish", "webhook",
+    ),
     "Prove and repair": ("verify", "rebuild", "quarantine", "replay"),
     "Operate": (
         "jobs", "queries", "pause", "resume", "alarm", "audit", "users", "user", "rotate", "backup",

@@ -27,6 +27,7 @@ from twinlake.cli.output import (
 from twinlake.cli.pause import show_paused
 from twinlake.cli.publish import show_published
 from twinlake.cli.watch import ENDED
+from twinlake.cli.webhook import show_webhooks
 from twinlake.config.settings import Settings
 from twinlake.services.folders import folders_of
 from twinlake.services.lake_status import NOTHING, state_of, tables_of
@@ -232,6 +233,9 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
     if published := lake.get("published"):
         say("")
         show_published(published)
+    if webhooks := lake.get("webhooks"):
+        say("")
+        show_webhooks(webhooks)
     if lake["paused"]:
         say("")
         show_paused(lake["paused"])

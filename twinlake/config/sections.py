@@ -274,6 +274,16 @@ class LineageEvents:
     )] = None  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class Webhooks:
+    """What holds of every `twinlake webhook`."""
+
+    secret_file: Annotated[File, Key(
+        keys.secret_in_file, "holds the secret that what is posted is signed with; see docs/changes.md",
+        '"/etc/twinlake/webhooks"',
+    )] = None  # fmt: skip
+
+
 METRICS_ON, METRICS_OFF = "on", "off"
 
 
@@ -326,6 +336,7 @@ SECTIONS: Mapping[str, Section] = {
     "backup": Section(Backups, "backups that are taken by themselves"),
     "releases": Section(Releases, "who decides about a release"),
     "lineage": Section(LineageEvents, "where OpenLineage's events of what runs go"),
+    "webhooks": Section(Webhooks, "changes of tables that are posted"),
     "metrics": Section(Metrics, "what Prometheus scrapes"),
     "proof": Section(Proof, "what a table must pass beside the comparison of speed with batch"),
 }

@@ -9,12 +9,11 @@ from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
-from twinlake.base.address import is_loopback
+from twinlake.base.address import is_loopback, is_open
 from twinlake.base.location import located, overlap
 from twinlake.config.alarms import MAIL_PLAIN, Alarms
 from twinlake.config.backup import Backups
@@ -34,6 +33,7 @@ from twinlake.config.sections import (
     Releases,
     Spark,
     Sql,
+    Webhooks,
 )
 
 _VARIABLES: ContextVar[dict[str, Any] | None] = ContextVar("what variables say", default=None)
@@ -61,6 +61,7 @@ class Values(BaseSettings):
     alarms: Alarms = Alarms()
     backup: Backups = Backups()
     proof: Proof = Proof()
+    webhooks: Webhooks = Webhooks()
     origins: Mapping[str, str] = {}
     """`kafka.security` -> the line of the file, or the variable, that gave it; defaults are not in it."""
     lacks: tuple[str, ...] = ()
@@ -176,7 +177,7 @@ def _of_registry(registry: RegistryLogin) -> Iterator[Mistake]:
         yield "registry", "username and password_file need each other"
     if registry.ca_file and not is_https:
         yield "registry.ca_file", "the url is not https://, there is no certificate"
-    if registry.has_password and not is_https and not is_loopback(urlsplit(registry.url).hostname or ""):
+    if registry.has_password and is_open(registry.url):
         yield "registry.url", "the password would be readable on the way; use https://"
 
 
@@ -203,7 +204,7 @@ def _of_sql(sql: Sql) -> Iterator[Mistake]:
 def _of_alarms(alarms: Alarms) -> Iterator[Mistake]:
     if alarms.webhook_token_file and not alarms.webhook_url:
         yield "alarms.webhook_token_file", "without webhook_url nobody is sent it"
-    if alarms.webhook_token_file and _is_open(alarms.webhook_url):
+    if alarms.webhook_token_file and is_open(alarms.webhook_url):
         yield "alarms.webhook_url", "the token would be readable on the way; use https://"
     host = alarms.mail_server.rpartition(":")[0]
     if not alarms.mail_server:
@@ -217,11 +218,6 @@ def _of_alarms(alarms: Alarms) -> Iterator[Mistake]:
         yield "alarms", "mail_user and mail_password_file need each other"
     if alarms.mail_user and alarms.mail_security == MAIL_PLAIN and not is_loopback(host):
         yield "alarms.mail_security", "the password would be readable on the way; use starttls or tls"
-
-
-def _is_open(url: str) -> bool:
-    """Whether others can read what is sent there."""
-    return not url.startswith("https://") and not is_loopback(urlsplit(url).hostname or "")
 
 
 def _of_lake(lake: Lake, home: Path) -> Iterator[Mistake]:

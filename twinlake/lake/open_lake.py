@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from twinlake.base.errors import NotFoundError, TwinlakeError
 from twinlake.base.job import Result, Run
@@ -192,6 +192,24 @@ class RunningPublications(Protocol):
         """Deletes what commits have replaced, of one table or of all; how many commit files went."""
 
 
+class RunningWebhooks(Protocol):
+    """The tables whose changes are posted to an address, each by a thread of its own."""
+
+    def start(
+        self, lake: OpenLake, table: str, url: str, begin: Literal["now", "beginning"], run: Run
+    ) -> dict[str, Any]:
+        """Post the table's changes from now on, over every restart; how it is. Twice changes nothing.
+
+        UsageError for an address that is refused, and for a table that has another one, or no keys.
+        """
+
+    def status(self) -> list[dict[str, Any]]:
+        """How each is that is on: its `table`, `host`, `state` and more."""
+
+    def stop(self, table: str) -> dict[str, Any]:
+        """Post no more; NotFoundError for a table that has none. Started again, it goes on from there."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OpenLake:
     """The lake, open for writing in the one process that may."""
@@ -207,6 +225,7 @@ class OpenLake:
     runs: Runs
     changelogs: RunningChangelogs
     publications: RunningPublications
+    webhooks: RunningWebhooks
     damages: Damages
     clock: Clock
     pauses: Pauses

@@ -242,12 +242,12 @@ TOPIC_WITNESSED = Metric(
     meaning="When the witness has said so of the topic, in seconds since 1970.",
 )  # fmt: skip
 
-# -- what goes along with live tables: changelogs, and published tables
+# -- what goes along with live tables: changelogs, published tables and webhooks
 
 OUTPUT_ERROR = Metric(
     name="twinlake_output_error", unit=YES, labels=("output", "table"),
-    meaning="Whether the `changelog` of the table is not sent, or what is `published` of it not written, for "
-    "an error; it is tried again.",
+    meaning="Whether the `changelog` of the table is not sent, what is `published` of it not written, or its "
+    "`webhook` not delivered, for an error; it is tried again.",
 )  # fmt: skip
 OUTPUT_POSITION = Metric(
     name="twinlake_output_position", unit="batch number", labels=("output", "table", "topic"),
@@ -302,6 +302,18 @@ QUERY_TIME = Metric(
 QUERIES_RUNNING = Metric(
     name="twinlake_queries_running", unit="statements", of=(SQL,),
     meaning="Statements over HTTP that run or wait for their turn.",
+)  # fmt: skip
+READERS = Metric(
+    name="twinlake_readers", unit="readers", of=(SQL,),
+    meaning="Readers who follow a table now; at most 200 may.",
+)  # fmt: skip
+READER_EVENTS = Metric(
+    name="twinlake_reader_events_total", type=COUNTER, unit="events", of=(SQL,),
+    meaning="Events sent to readers who follow a table, each part of a change for itself, comments aside.",
+)  # fmt: skip
+READERS_CUT_OFF = Metric(
+    name="twinlake_readers_cut_off_total", type=COUNTER, unit="readers", of=(SQL,),
+    meaning="Readers who followed a table and were cut off, for they took nothing for 30 seconds.",
 )  # fmt: skip
 FOLLOW_ERROR = Metric(
     name="twinlake_follow_error", unit=YES, of=(SQL,),

@@ -15,20 +15,20 @@ from urllib.parse import unquote
 from twinlake.base import quote
 from twinlake.base.errors import UsageError
 from twinlake.base.times import parse_moment
-from twinlake.batch.diff import Side, changes
-from twinlake.batch.pinned import only, without
-from twinlake.batch.touched import touched
+from twinlake.difference.changed import ALL_KEYS, RECORDS, TOUCHED, new_records
+from twinlake.difference.diff import Side, changes
+from twinlake.difference.pinned import only, without
+from twinlake.difference.touched import touched
 from twinlake.kinds.grid import micros
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Opened, view_clock_at
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.table_state import LiveFile
 from twinlake.published.folder import SETTLED, Folder
-from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NEW, RECORDS, TOUCHED, ALL_KEYS = "all rows", "new records", "touched keys", "all keys"
+NEW = "all rows"
 SMALL_BYTES = 4 << 20
 """Files below it are written together once there are MANY_SMALL of them."""
 MANY_SMALL = 8
@@ -53,27 +53,11 @@ def of_everything(folder: Folder, opened: Opened, shown: DataFrame) -> Rewrite:
     return Rewrite(way=NEW, rows=shown, gone=gone, bytes=_bytes_behind(opened))
 
 
-def is_of_records(opened: Opened) -> bool:
-    """Whether its rows are records of a log, which come and never change."""
-    definition = opened.definition
-    return (
-        isinstance(opened, LogView)
-        and not opened.reads
-        and set(definition.view_keys) <= set(record_id.NAMES)
-        and definition.timeless == definition.output
-    )
-
-
 def of_records(folder: Folder, opened: LogView, old: Pin, new: Pin) -> Rewrite:
     """The rows of the batches since."""
-    relations = {
-        topic: f"({opened.logs[topic].rows_sql(new.position[topic])} AND batch > {old.position[topic]})"
-        for topic in opened.definition.inputs
-    }
-    text = opened.definition.view(relations, view_clock_at(opened.logs, new))
+    rows = new_records(opened, old, new).select(*opened.definition.output)
     files = folder.files()
     gone = _small(files, ())
-    rows = opened.spark.sql(text).select(*opened.definition.output)
     return Rewrite(
         way=RECORDS, rows=_read(folder, opened, gone).unionByName(rows) if gone else rows, gone=gone,
         bytes=_bytes(files, gone),

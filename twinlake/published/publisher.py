@@ -16,7 +16,8 @@ from twinlake.base.breakpoints import Point
 from twinlake.base.errors import BusyError, ChangedTableError, TwinlakeError, first_lines
 from twinlake.base.location import Location
 from twinlake.base.times import format_moment
-from twinlake.batch.touched import is_known
+from twinlake.difference.changed import ALL_KEYS, is_of_records
+from twinlake.difference.touched import is_known
 from twinlake.kinds.kind import is_stored
 from twinlake.lake.catalog.maintained_version import LogView, Opened, pruning_columns
 from twinlake.lake.catalog.version import Health, Pin, Version, pin_json
@@ -26,7 +27,7 @@ from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.storage import store
 from twinlake.lake.table_workers import TableWorker
 from twinlake.published import changes
-from twinlake.published.changes import ALL_KEYS, Rewrite
+from twinlake.published.changes import Rewrite
 from twinlake.published.folder import Folder, plain, refuse_types
 from twinlake.published.position import Position
 from twinlake.spark.session import scratch_folder
@@ -160,7 +161,7 @@ class Publisher(TableWorker):
         self._at, self._is_known, self._committed = at, is_next, committed if is_next else _UNSEEN
         self._measure()
         took = time.monotonic() - began
-        is_view = not is_stored(opened.definition) and not changes.is_of_records(opened)
+        is_view = not is_stored(opened.definition) and not is_of_records(opened)
         rest_s = max(EVERY_S, took, min(REST * took, LONGEST_REST_S))
         self._rest_until = time.monotonic() + (max(WHOLE_EVERY_S, 9 * took) if is_view else rest_s)
         self._journal.debug("published", way=at.way, rows=at.changed, position=at.position, seconds=took)
@@ -202,7 +203,7 @@ class Publisher(TableWorker):
         folder = self.folder
         if not folder.exists or not opened.definition.view_keys or folder.columns() != plain(shown.schema):
             yield changes.of_everything(folder, opened, shown)
-        elif before and isinstance(opened, LogView) and changes.is_of_records(opened):
+        elif before and isinstance(opened, LogView) and is_of_records(opened):
             yield changes.of_records(folder, opened, before, pin)
         else:
             by = changes.keys_since(folder, opened, before, pin) if before else None

@@ -90,6 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.lake.catalog.audit_log import read_acts
     from twinlake.reading import metrics
     from twinlake.reading.admission import Admission
+    from twinlake.reading.changes.feed import Feeds
+    from twinlake.reading.changes.pins import Pins
+    from twinlake.reading.changes.seen import Seen
     from twinlake.reading.export import GIGABYTE, Exports
     from twinlake.reading.flight.service import FlightServer, FlightService
     from twinlake.reading.followed import OneRelease
@@ -148,18 +151,21 @@ def main(arguments: list[str] | None = None) -> int:
     watch = SparkWatch(spark, lost=lost)
     watch.begin()
     look_ups = LookUps(spark, settings.lake, reader, followed, rights)
+    seen = Seen(spark, reader, past, rights)
+    feeds = Feeds(spark, Pins(spark, settings.lake), reader, seen, rights)
     threading.Thread(target=_warm, args=(reader, look_ups, followed), name="warm-up", daemon=True).start()
     queries, process = metrics.Queries(), ProcessMetrics(SQL, lambda: spark, {"scratch": scratch})
 
     def is_ready() -> bool:
         return followed().ready and not watch.error
 
-    found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, process.groups())
+    groups = {**process.groups(), "readers": feeds.readers.add}
+    found = metrics.collector(queries, followed, is_ready, reader.no_report, jdbc, groups)
     served = start_metrics(given, found)
     statements = Statements(followed, queries, running)
     app = build_app(
         reader, followed, settings, admits, lambda: watch.error, queries, running, rights, look_ups,
-        statements, given.name,
+        statements, given.name, feeds,
     )  # fmt: skip
     service = FlightService(reader, statements, running, admits, limits.query_seconds)
     doors = _doors(given)

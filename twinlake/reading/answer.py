@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import BusyError, UsageError
 from twinlake.reading import json_rows, wire
-from twinlake.reading.spool import FULL, TOO_LARGE, Bounds, Spool
+from twinlake.reading.spool import FULL, NO_ROOM, TOO_LARGE, Bounds, Spool
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,9 +137,13 @@ class Answers:
     """Makes answers; at most so many bytes of each, and of all that are not closed."""
 
     def __init__(
-        self, spark: SparkSession, most: int = MOST_BYTES, most_in_all: int = MOST_BYTES_IN_ALL
-    ) -> None:
-        self._spool = Spool(spark, Bounds(pool="answer", most=most, most_in_all=most_in_all))
+        self, spark: SparkSession, most: int = MOST_BYTES, most_in_all: int = MOST_BYTES_IN_ALL,
+        pool: str = "answer", kept_free: int = 0,
+    ) -> None:  # fmt: skip
+        """Those of a `pool` are counted together; `kept_free` is what their disk has to keep free."""
+        self._spool = Spool(
+            spark, Bounds(pool=pool, most=most, most_in_all=most_in_all, kept_free=kept_free)
+        )
         self._most, self._most_in_all = most, most_in_all
 
     @property
@@ -171,6 +175,9 @@ class Answers:
         if FULL in str(error):
             why = f"the answers that are being sent have {self._most_in_all:,} bytes together"
             return BusyError(STOPPED, why, "ask again later, or for fewer rows or columns")
+        if NO_ROOM in str(error):
+            why = "the disk of the SQL server's scratch folder has no room for its rows"
+            return BusyError(STOPPED, why, "make room there, and ask again")
         return error
 
 

@@ -54,17 +54,21 @@ class LookUps:
         jvm: Any = spark._jvm
         self._java = jvm.twinlake.reading.LookUps
 
-    def check(self, asked: LookUp, user: User) -> Looked:
-        """What is known of the table. NotFoundError without such a table that the user may read, UsageError
-        for a key that is none of its."""
+    def table(self, name: str, user: User) -> Looked:
+        """What is known of a table; NotFoundError without such a table that the user may read."""
         followed = self._followed()
-        table = followed.looked_up.get(asked.table)
-        if table is None or not self._judge.may_read(user, asked.table):
-            known = [name for name in followed.looked_up if self._judge.may_read(user, name)]
-            why = f"release {followed.release} has no such table{near(asked.table, known)}"
+        table = followed.looked_up.get(name)
+        if table is None or not self._judge.may_read(user, name):
+            known = [one for one in followed.looked_up if self._judge.may_read(user, one)]
+            why = f"release {followed.release} has no such table{near(name, known)}"
             if followed.release is None:
                 why = "nothing has been released yet"
-            raise NotFoundError(f"there is no table {asked.table!r}", why, "name one of the live release")
+            raise NotFoundError(f"there is no table {name!r}", why, "name one of the live release")
+        return table
+
+    def check(self, asked: LookUp, user: User) -> Looked:
+        """What is known of the table; errors as of `table`, and UsageError for a key that is none of its."""
+        table = self.table(asked.table, user)
         if table.key and (not asked.key or set(asked.key) - set(table.key)):
             text = text_of(asked.key)
             what = f"{text} is not a key of {asked.table}" if text else f"no key of {asked.table} is given"

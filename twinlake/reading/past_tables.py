@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from twinlake.base import quote
 from twinlake.base.location import Location
@@ -43,7 +44,7 @@ from twinlake.reading.past import Past, position_of, release_of, step_place
 from twinlake.reading.views import View
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Behind = tuple[str, tuple[str, ...], str, str | None]
 _NAMED = re.compile(r"\bserve`?\s*\.\s*`?(\w+)")
@@ -88,6 +89,24 @@ class PastTables:
             yield summary
         finally:
             self._java.bind(None)
+
+    @contextmanager
+    def instead(self, table: str, rows: DataFrame) -> Iterator[None]:
+        """Inside, statements of this thread that read the table read these rows of it, by the same rights."""
+        schema = f"as_of_{uuid4().hex[:16]}"
+        name = f"{schema}/{table}"
+        self._java.keep(name, rows._jdf)
+        text = f"SELECT * FROM {self._java.FUNCTION}({quote.string(name)})"
+        view = View(schema=schema, name=table, sql=text)
+        try:
+            self._spark.sql(f"CREATE DATABASE {schema}")
+            self._spark.sql(view.create())
+            self._java.bind(schema)
+            yield
+        finally:
+            self._java.bind(None)
+            self._spark.sql(f"DROP DATABASE IF EXISTS {schema} CASCADE")
+            self._java.drop(f"{schema}/")
 
     def schema(self, as_of: str, sql: str) -> str:
         """Where the views are that `sql` names, as they were; errors as of `bound`."""

@@ -29,6 +29,8 @@ from twinlake.config.settings import Settings
 from twinlake.config.users import User
 from twinlake.lake.catalog.plans import Plans
 from twinlake.reading import as_of, look_up_route, wire
+from twinlake.reading.changes import route as changes_route
+from twinlake.reading.changes.feed import Feeds
 from twinlake.reading.explain import Question
 from twinlake.reading.export import MOST_EXPORTED
 from twinlake.reading.followed import Followed
@@ -157,6 +159,7 @@ def build_app(
     look_ups: LookUps | None = None,
     statements: Statements | None = None,
     name: str = "",
+    feeds: Feeds | None = None,
 ) -> FastAPI:
     """Status, query, look-ups, what runs, and the reports of plans; `admits` judges user and password for all
     but the first.
@@ -252,6 +255,8 @@ def build_app(
             followed=followed, in_turn=in_turn, starting=_starting, queries=queries, longest_s=longest_s
         )
         look_up_route.add(app, look_ups, around)
+        if feeds is not None:
+            changes_route.add(app, feeds, look_ups, running)
 
     @app.get("/names")
     def names(request: Request) -> dict[str, Any]:

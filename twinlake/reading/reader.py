@@ -156,7 +156,7 @@ class Reader:
     def _asked(self, sql: str, user: str, parameters: bytes) -> DataFrame:
         from pyspark.sql import DataFrame
 
-        session = self._session(user)
+        session = self.session(user)
         if not parameters:
             return session.sql(sql)
         return DataFrame(self._parameters.sql(session._jsparkSession, sql, parameters), session)
@@ -191,8 +191,8 @@ class Reader:
         views = [] if asked.as_of else [f"{SERVE}.{asked.table}"]
         return {**found, **self.freshness(views, user)}
 
-    def _session(self, user: str) -> SparkSession:
-        """Another one for each statement."""
+    def session(self, user: str) -> SparkSession:
+        """One by this user's rights: another one for each statement."""
         from pyspark.sql import SparkSession
 
         begun = self._default.begin(self._spark._jsparkSession, user)
@@ -201,12 +201,12 @@ class Reader:
     def names(self, user: str = "") -> dict[str, Any]:
         """What this user may read, as one release has it: `schemas`, and of `serve` the `tables`, each with
         its `columns`, of which each has a `name` and a `type`."""
-        found: dict[str, Any] = json.loads(self._listing.names(self._session(user)._jsparkSession))
+        found: dict[str, Any] = json.loads(self._listing.names(self.session(user)._jsparkSession))
         return found
 
     def schemas(self, pattern: str | None, user: str = "") -> list[str]:
         """Those that this user may read and that fit a pattern of SQL's."""
-        found: list[str] = json.loads(self._listing.schemas(self._session(user)._jsparkSession, pattern))
+        found: list[str] = json.loads(self._listing.schemas(self.session(user)._jsparkSession, pattern))
         return found
 
     def tables(
@@ -214,7 +214,7 @@ class Reader:
     ) -> list[tuple[str, str, pa.Schema]]:
         """Schema, name and columns of what this user may read and fits. The metadata of a column has its
         `type`, as Spark writes it, and its `comment`."""
-        session = self._session(user)._jsparkSession
+        session = self.session(user)._jsparkSession
         found = json.loads(self._listing.tables(session, schema_pattern, table_pattern))
         return [(one["schema"], one["name"], _described(one)) for one in found]
 
@@ -287,7 +287,7 @@ class Reader:
                 "`twinlake up` makes the first release; `twinlake status` shows the live one",
             )
         there = "see what there is with SHOW VIEWS IN serve; a topic has its views once its log is opened"
-        near = self._near(self._session(user)._jsparkSession, why)
+        near = self._near(self.session(user)._jsparkSession, why)
         meant = f"did you mean {near}? " if near else ""
         return UsageError("the query failed", why, f"{meant}{there}, see `twinlake status`")
 

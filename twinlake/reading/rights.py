@@ -37,6 +37,12 @@ class Judge(Protocol):
     def may_read(self, user: User, view: str) -> bool:
         """Whether this user may read anything of this view of `serve`."""
 
+    def like(self, user: User, view: str) -> str:
+        """The same for all who see the same of this view of `serve`; empty for who sees all of it."""
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
+        """Whether what this user sees of the column tells its values apart."""
+
 
 class Unlimited:
     """Everybody sees everything."""
@@ -50,6 +56,12 @@ class Unlimited:
     def may_read(self, user: User, view: str) -> bool:
         return True
 
+    def like(self, user: User, view: str) -> str:
+        return ""
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
+        return True
+
 
 class Known(NamedTuple):
     """Of one user: None for who sees everything, and the lines of the passwords that let them in."""
@@ -61,14 +73,15 @@ class Known(NamedTuple):
 class RightsInForce:
     """Follows the users' `file` and the lake's classifications, every second and whenever somebody signs in.
 
-    `ended` is called with each user who may read something else from now on, or nothing, and the error for
-    them; statements and connections over JDBC end here, those of who has another password,
-    too. Where the file cannot be read nobody reads anything.
+    `ended` is called with each user who may read something else from now on, or nothing, or has another
+    password, with the error for them, and whether it is the password alone. Statements and connections over
+    JDBC end here. Where the file cannot be read nobody reads anything.
     """
 
     def __init__(
-        self, spark: SparkSession, lake: Location, file: Path, ended: Callable[[str, TwinlakeError], object]
-    ) -> None:
+        self, spark: SparkSession, lake: Location, file: Path,
+        ended: Callable[[str, TwinlakeError, bool], object],
+    ) -> None:  # fmt: skip
         self._lake, self._file, self._ended = lake, file, ended
         jvm: Any = spark._jvm
         self._rights, self._sessions = jvm.twinlake.reading.Rights, jvm.twinlake.reading.Sessions
@@ -107,6 +120,15 @@ class RightsInForce:
             self._rights.seesAll(self._owner, user.name, one) for one in views
         )
 
+    def like(self, user: User, view: str) -> str:
+        known = self._of_each.get(user.name)
+        if known is None or self.sees_all(user, view):
+            return "" if known else "nothing"
+        return json.dumps([known.rights, str(self._classified)], sort_keys=True)
+
+    def tells_apart(self, user: User, view: str, column: str) -> bool:
+        return bool(self._rights.tellsApart(user.name, view, column))
+
     def _look_at_users(self) -> None:
         seen = _stamp(self._file)
         if seen == self._seen:
@@ -133,8 +155,8 @@ class RightsInForce:
                 "connect again; `twinlake users list` shows the rights",
             )  # fmt: skip
             self._sessions.end(name, why.what, why.why, why.remedy)
-            if not is_in:  # a statement over HTTP ends soon, and may have come with the password of now
-                self._ended(name, why)
+            # a statement over HTTP ends soon, and may have come with the password of now
+            self._ended(name, why, is_in)
 
     def _look_at_classes(self) -> None:
         published = described.published(self._lake, described.CLASSES)

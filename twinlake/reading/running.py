@@ -51,6 +51,8 @@ class Running:
     has_begun: bool = False
     is_sent: bool = False
     """Whether its answer is being sent, for those that are listed until it is."""
+    lasts: bool = False
+    """Whether it goes on for as long as its client likes: of one who follows a table."""
     why: TwinlakeError | None = None
     """What its client gets, where somebody has ended it."""
 
@@ -114,10 +116,11 @@ class RunningStatements:
         found = [one for one in (*self._of_python(), *self._jdbc()) if user.acts or one["user"] == user.name]
         return sorted(found, key=lambda one: -one["seconds"])
 
-    def end_of(self, user: str, why: TwinlakeError) -> None:
-        """Ends those of this user that are not over JDBC; each client gets this error."""
+    def end_of(self, user: str, why: TwinlakeError, lasting_alone: bool = False) -> None:
+        """Ends those of this user that are not over JDBC; each client gets this error. Others than those that
+        last end soon."""
         for one in list(self._here.values()):
-            if one.user == user:
+            if one.user == user and (one.lasts or not lasting_alone):
                 one.end(why)
 
     def end(self, id: str, user: User) -> dict[str, Any]:

@@ -42,7 +42,7 @@ COMMANDS: dict[str, Value] = {one.name: one for one in (
     of_results.REJECT, of_results.ROLLBACK, of_operating.RELEASES, of_results.RETIRE, of_results.RELOAD,
     of_results.ACCEPT,
     of_reading.TABLES, of_reading.DESCRIBE, of_reading.QUERY, of_reading.GET, of_reading.EXPLAIN,
-    of_results.CHANGELOG, of_results.PUBLISH,
+    of_results.CHANGELOG, of_results.PUBLISH, of_results.WEBHOOK,
     of_results.VERIFY, of_results.REBUILD, of_reading.QUARANTINE, of_results.REPLAY,
     of_operating.JOBS, of_operating.FOLLOW, of_operating.CANCEL, of_reading.QUERIES,
     of_reading.QUERIES_CANCEL, of_results.PAUSE, of_results.RESUME, of_operating.ALARMS, of_operating.AUDIT,

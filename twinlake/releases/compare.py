@@ -8,9 +8,9 @@ from typing import Any
 
 from twinlake.base.as_json import to_json
 from twinlake.base.job import Run
-from twinlake.batch.diff import ColumnDiff, Diff, Differing, Side, diff
 from twinlake.batch.failing_view import readable_side
-from twinlake.batch.pinned import computed_at, side
+from twinlake.difference.diff import ColumnDiff, Diff, Differing, Side, diff
+from twinlake.difference.pinned import computed_at, side
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.failing_record import is_of_data
 from twinlake.lake.catalog.maintained_version import (

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from twinlake.base.times import format_moment
-from twinlake.batch.over_time import Bucket, Buckets
+from twinlake.difference.over_time import Bucket, Buckets
 
 MOST_COLUMNS = 6
 """So many columns have totals over time: those that differ most."""

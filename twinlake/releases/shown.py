@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from twinlake.base.errors import visible
-from twinlake.batch.over_time import DIGITS
+from twinlake.difference.over_time import DIGITS
 from twinlake.kinds.equality import is_number
 from twinlake.releases.compare import ComparedColumn, Comparison, Sample
 from twinlake.releases.over_time import OverTime, span_text

@@ -216,6 +216,26 @@ class PublishParams(Params):
     )
 
 
+class WebhookParams(Params):
+    """Post the changes of a live table to an address from now on, or no more."""
+
+    table: Name = Field(description="the live table")
+    url: str | None = Field(
+        default=None, max_length=2_000, pattern=r"^https?://[^\s/]+(/\S*)?$",
+        description="post to this address; https://, or http:// to this machine",
+    )
+    begin: Literal["now", "beginning"] = Field(
+        default="now", alias="from", description="where it begins for an address that has had nothing"
+    )
+    stop: bool = Field(default=False, description="post no more; a new start goes on from there")
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Self:
+        if (self.url is None) != self.stop:
+            raise ValueError("give either url or stop")
+        return self
+
+
 class PauseParams(Params):
     """Have a topic, a table or a changelog stand still until `twinlake resume`, over every restart.
 

@@ -16,7 +16,6 @@ from twinlake.base.job import Failed, Job, Result, Run
 from twinlake.base.times import Clock
 from twinlake.batch.maintain import drop_staging, maintain
 from twinlake.batch.merge import merge_small
-from twinlake.changelog.changelogs import Changelogs
 from twinlake.config.settings import Settings
 from twinlake.ingest.ingest import STOPPED, Ingest
 from twinlake.ingest.log_end import LogEnd
@@ -41,7 +40,6 @@ from twinlake.lake.open_lake import OpenLake, staging_folder
 from twinlake.lake.storage import store
 from twinlake.lineage.lineage import of_lake
 from twinlake.metrics.scrape import Collector, Group
-from twinlake.published.publications import Publications
 from twinlake.releases.decide import CHANGES_WHAT_WAITS, Approval
 from twinlake.releases.stranded import load_active
 from twinlake.server.all_jobs import KINDS
@@ -50,7 +48,7 @@ from twinlake.server.contract_facts import ContractFacts
 from twinlake.server.executors import Executors
 from twinlake.server.job_kind import JobKind
 from twinlake.server.jobs import Jobs
-from twinlake.server.metrics import CHANGELOG, PUBLISHED, LakeMetrics, LakeNow, TopicNow
+from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
 from twinlake.server.open_topics import OpenTopics
 from twinlake.server.spark_progress import watched
 from twinlake.server.status import (
@@ -63,6 +61,7 @@ from twinlake.server.status import (
     topic_error,
     topic_status,
 )  # fmt: skip
+from twinlake.server.table_outputs import TableOutputs
 from twinlake.server.topic_watch import TopicWatch, aging_error
 from twinlake.spark.session import cancel, scratch_folder
 from twinlake.spark.watch import SparkWatch
@@ -111,8 +110,7 @@ class LakeServer:
         self._certificates = Certificates(settings.lake)
         self._runs = Runs(settings.lake)
         self.audit = AuditLog(settings.lake)
-        self._changelogs = Changelogs(settings.lake, self.lake_id)
-        self._publications = Publications(settings.lake, self.lake_id)
+        self._outputs = TableOutputs(settings, self.lake_id)
         self.pauses = Pauses(settings.lake)
         patience_s = settings.values.limits.job_minutes_without_progress * 60
         self._lineage = of_lake(settings, self.lake_id, lambda: self.lake.topics.active())
@@ -200,8 +198,8 @@ class LakeServer:
                 lambda log: self._ingest(log, versions), versions, self.pauses,
             ),
             certificates=self._certificates, plans=Plans(self.settings.lake), runs=self._runs,
-            changelogs=self._changelogs, publications=self._publications, damages=self._damages,
-            clock=self._clock, pauses=self.pauses,
+            changelogs=self._outputs.changelogs, publications=self._outputs.publications,
+            webhooks=self._outputs.webhooks, damages=self._damages, clock=self._clock, pauses=self.pauses,
             aging_error=lambda: aging_error(map(self._watches.get, list(self.ingests))),
         )  # fmt: skip
         for name, ingest in self.ingests.items():
@@ -211,8 +209,7 @@ class LakeServer:
         self._contract_facts.look(self._lake, self._live)
         self.jobs.start()
         self._approval.look(self._lake)
-        self._changelogs.begin(self._lake)
-        self._publications.begin(self._lake)
+        self._outputs.begin(self._lake)
         self._backups.start()
         self._publisher.start()
         self._housekeeping.start()
@@ -227,8 +224,7 @@ class LakeServer:
         if self._watch:
             self._watch.stop()
         self.jobs.stop()
-        self._changelogs.end()
-        self._publications.end()
+        self._outputs.end()
         for name, ingest in self.ingests.copy().items():
             try:
                 ingest.stop()
@@ -261,8 +257,7 @@ class LakeServer:
             "tables": tables_status(self.settings.lake, found) if found else [],
             "certificates": certificates_status(self._certificates, found) if found else [],
             "topic_certificates": [one.summary() for one in self._certificates.topics.all()],
-            "changelogs": self._changelogs.status(),
-            "published": self._publications.status(),
+            **self._outputs.status(),
             "paused": [one.to_json() for one in self.pauses.all()],
             "spark": self._executors.status() if self._executors else None,
             "damaged": [error.to_json() for error in self._damages.all()],
@@ -288,7 +283,7 @@ class LakeServer:
             ready=self.ready and not self.error, topics={**broken, **topics}, live=self._live,
             health=self._versions.health() if self._versions and self.ready else [],
             damaged=len(self._damages.all()), backup=self._backups.state(),
-            outputs={CHANGELOG: self._changelogs.status(), PUBLISHED: self._publications.status()},
+            outputs=self._outputs.measured(),
         )  # fmt: skip
 
     def _damage_of(self, topic: str) -> DamagedError | None:
@@ -389,7 +384,7 @@ class LakeServer:
     def _maintain(self) -> None:
         drop_staging(staging_folder(self.settings.lake), self.jobs.alive)
         journal.info("maintained", **maintain(self.lake).to_json())
-        self._publications.clean_up(self.lake)
+        self._outputs.publications.clean_up(self.lake)
 
 
 def _try(do: Callable[[], Any], failed: str) -> None:

@@ -32,8 +32,8 @@ STATES = (STARTING, VALIDATING, RUNNING, RETRYING, STOPPED, PAUSED)
 EQUAL, DIFFERS, RAISES, NONE = "equal", "differs", "raises", "none"
 CERTIFIED = (EQUAL, DIFFERS, RAISES, NONE)
 WITNESSED = (*ANSWERS, NONE)
-CHANGELOG, PUBLISHED = "changelog", "published"
-WRITTEN = {CHANGELOG: "sent_at", PUBLISHED: "published_at"}
+CHANGELOG, PUBLISHED, WEBHOOK = "changelog", "published", "webhook"
+WRITTEN = {CHANGELOG: "sent_at", PUBLISHED: "published_at", WEBHOOK: "sent_at"}
 """By output, what its status calls the time of what was written last."""
 
 
@@ -59,7 +59,7 @@ class LakeNow:
     live: Release | None
     damaged: int
     outputs: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    """The status of each, by CHANGELOG and PUBLISHED."""
+    """The status of each, by CHANGELOG, PUBLISHED and WEBHOOK."""
     backup: BackupState | None = None
     """None where no folder is set."""
 

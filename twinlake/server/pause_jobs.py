@@ -1,5 +1,5 @@
 """The kinds of jobs that pause and resume a topic, table or changelog, and turn on and off what follows a
-table: its changelog, and what other engines read of it."""
+table: its changelog, what other engines read of it, and its webhook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from twinlake.lake.catalog.version import Version
 from twinlake.lake.changelog_request import ChangelogRequest
 from twinlake.lake.open_lake import OpenLake
 from twinlake.server.job_kind import JobKind
-from twinlake.server.job_models import ChangelogParams, PauseParams, PublishParams, ResumeParams
+from twinlake.server.job_models import (
+    ChangelogParams,
+    PauseParams,
+    PublishParams,
+    ResumeParams,
+    WebhookParams,
+)
 
 INGEST_WAIT_S = 300.0
 journal = structlog.get_logger(__name__)
@@ -165,7 +171,7 @@ def _stored(lake: OpenLake) -> list[Version]:
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A changelog, or a published table, as `/status` shows it."""
+    """A changelog, a published table or a webhook, as `/status` shows it."""
 
     status: dict[str, Any]
 
@@ -191,9 +197,16 @@ def do_publish(lake: OpenLake, params: PublishParams, run: Run) -> Changed:
     return Changed(status=lake.publications.start(lake, params.table, run))
 
 
+def do_webhook(lake: OpenLake, params: WebhookParams, run: Run) -> Changed:
+    if params.url is None:
+        return Changed(status=lake.webhooks.stop(params.table))
+    return Changed(status=lake.webhooks.start(lake, params.table, params.url, params.begin, run))
+
+
 KINDS = {
     "pause": JobKind(params=PauseParams, handler=do_pause, urgent=True),
     "resume": JobKind(params=ResumeParams, handler=do_resume, urgent=True),
     "changelog": JobKind(params=ChangelogParams, handler=do_changelog, urgent=True),
     "publish": JobKind(params=PublishParams, handler=do_publish, urgent=True),
+    "webhook": JobKind(params=WebhookParams, handler=do_webhook, urgent=True),
 }

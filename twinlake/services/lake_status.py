@@ -7,6 +7,7 @@ from typing import Any
 
 NOTHING: Mapping[str, Any] = {
     "topics": [], "versions": [], "release": None, "certificates": [], "changelogs": [], "published": [],
+    "webhooks": [],
     "spark": None, "damaged": [], "paused": [],
 }  # fmt: skip
 """What a lake server says that does not answer."""

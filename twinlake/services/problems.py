@@ -55,6 +55,11 @@ def problems(
         for one in lake["changelogs"]
         if one["error"]
     ]
+    found += [
+        Problem("webhook", one["table"], f"webhook of {one['table']}", one["error"])
+        for one in lake.get("webhooks", ())
+        if one["error"]
+    ]
     stalled = {one.about for one in found if one.kind == "version"}
     found += [
         Problem("published", one["table"], f"published {one['table']}", one["error"])

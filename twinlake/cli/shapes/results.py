@@ -7,6 +7,7 @@ from twinlake.batch.maintain import Maintained
 from twinlake.batch.retention import Expired, Expiry
 from twinlake.cli.shapes.shared import CERTIFIED, GATE, POSITION, PUBLISHED, SWITCHED
 from twinlake.cli.shapes.shared import CHANGELOG as CHANGELOG_STATUS
+from twinlake.cli.shapes.shared import WEBHOOK as WEBHOOK_STATUS
 from twinlake.cli.shapes.value import Value, keys, of
 from twinlake.ingest.accept import Accepted
 from twinlake.ingest.replay import Replayed
@@ -254,6 +255,10 @@ RESUME = Value(
 )
 CHANGELOG = Value(
     name="changelog", type=f"list of {CHANGELOG_STATUS.name}",
+    about="Those that are on; the one that was named, where it was.",
+)
+WEBHOOK = Value(
+    name="webhook", type=f"list of {WEBHOOK_STATUS.name}",
     about="Those that are on; the one that was named, where it was.",
 )
 PUBLISH = Value(

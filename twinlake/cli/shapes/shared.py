@@ -315,6 +315,22 @@ PUBLISHED = Value(
         error         error or null      why it is not published
     """),
 )
+WEBHOOK = Value(
+    name="webhook", type="object", about="How a table's changes are posted.",
+    keys=keys(f"""
+        table     string             the table
+        host      string             of the address; the rest of it is not shown
+        state     string             `starting`, `sending` or `failing`; `stopped` by `--stop`
+        release   integer or null    the release up to which it is accepted
+        version   string or null     the version of the table
+        position  object of integer  {POSITION}
+        rows      integer            rows and keys that were accepted last
+        way       string             how they were found
+        sent_at   string             when that was; empty before
+        tries     integer            how often it was not accepted since then
+        error     error or null      why it is not delivered
+    """),
+)
 RUNNING = Value(
     name="running query", type="object", about="What the SQL server runs for somebody.",
     keys=keys("""
@@ -332,6 +348,6 @@ SHARED: dict[str, Value] = {
     one.name: one
     for one in (
         ERROR, FINDING, JOB, RELEASE, ENTRY, SWITCHED, GATE, CERTIFICATE, SUMMARY, CERTIFIED, WITNESS, PAUSED,
-        CHANGELOG, PUBLISHED, RUNNING, BACKUP,
+        CHANGELOG, PUBLISHED, WEBHOOK, RUNNING, BACKUP,
     )
 }  # fmt: skip

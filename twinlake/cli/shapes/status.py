@@ -84,6 +84,7 @@ STATUS = Value(
         topic_certificates?  list of object               the newest of each topic
         changelogs           list of changelog            the changelogs that are on
         published            list of published table      the tables that are published
+        webhooks?            list of webhook               the tables whose changes are posted
         paused               list of paused               what somebody has paused
         spark                object or null               the Spark cluster, where there is one
         damaged              list of error                damaged files

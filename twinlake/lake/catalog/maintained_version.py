@@ -337,12 +337,11 @@ def computed_version(
 
 
 def open_version(
-    lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ
-) -> Opened:
-    """Makes the version ready; the Delta table of a stored kind is created where it is missing.
-
-    `reads` are the opened versions of `version.reads`, by table.
-    """
+    lake: Location, version: Version, logs: Mapping[str, Log], reads: Mapping[str, Readable] = NOTHING_READ,
+    creates: bool = True,
+) -> Opened:  # fmt: skip
+    """Makes the version ready; `reads` are the opened versions of `version.reads`, by table. Where the Delta
+    table of a stored kind is missing it is created, or it is a FileNotFoundError for who only reads."""
     from pyspark.sql.types import IntegerType
 
     definition = from_json(version.definition)
@@ -354,7 +353,8 @@ def open_version(
     log, path = logs[definition.inputs[0]], version.path(lake)
     schema = definition.partial(log.no_rows()).schema.add(evidence.SEGMENT, IntegerType())
     pruning = pruning_columns(schema, definition.state_keys)
-    delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
+    if creates:
+        delta.create(log.spark, path, schema, {**PROPERTIES, **_statistics(pruning)}, (evidence.SEGMENT,))
     try:
         appender = Appender(path, [(key,) for key in pruning])
     except ChangedTableError as error:

@@ -72,6 +72,18 @@ _PLACES: tuple[tuple[str, str, str], ...] = (
         "delete the folder {folder}: the table is published again by itself, from what it shows",
     ),
     (
+        r".*/webhooks/(?P<table>[^/]+)\.json",
+        "the webhook of table {table}",
+        "delete the file, start the lake server again " + _AGAIN + ", then `twinlake webhook {table}` "
+        "with its address",
+    ),
+    (
+        r".*/webhooks/positions/(?P<table>[^/]+)\.json",
+        "how far the webhook of table {table} is",
+        "delete the file and start the lake server again " + _AGAIN + ": changes from then on are posted, "
+        "and all of it first where it was started with --from beginning",
+    ),
+    (
         r".*/publications/(?P<table>[^/]+)\.json",
         "what says that table {table} is published",
         "delete the file, start the lake server again " + _AGAIN + ", then `twinlake publish {table}`",

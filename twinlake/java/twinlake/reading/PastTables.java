@@ -67,6 +67,12 @@ public final class PastTables {
     SCHEMA.set(schema);
   }
 
+  /** What a reader's statement reads, by their rights, as a relation of the session that owns the views. */
+  public static Dataset<Row> owned(SparkSession owner, Dataset<Row> read) {
+    var plan = ((org.apache.spark.sql.classic.Dataset<Row>) read).queryExecution().analyzed();
+    return org.apache.spark.sql.classic.Dataset.ofRows((org.apache.spark.sql.classic.SparkSession) owner, plan);
+  }
+
   static boolean isBound() {
     return SCHEMA.get() != null;
   }

@@ -110,6 +110,13 @@ public final class Rights {
         && !found.namesColumnOf(view);
   }
 
+  /** Whether what this user is shown of the column, in `serve`, tells its values apart. */
+  public static boolean tellsApart(String user, String view, String column) {
+    Rights found = of(user);
+    Mask mask = found.mask(view, column);
+    return !found.isHidden(view, column) && (mask == Mask.NONE || mask == Mask.HASH);
+  }
+
   /** Whoever was let in a moment ago is known a moment later: the file is looked at every second. */
   static void await(String user) {
     for (long until = System.nanoTime() + KNOWN_NS; !rights.containsKey(user) && System.nanoTime() < until; ) {

@@ -14,7 +14,7 @@ from functools import partial, reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Literal
 
-from twinlake.batch.over_time import Bucket, Buckets, added, bucketed
+from twinlake.difference.over_time import Bucket, Buckets, added, bucketed
 from twinlake.kinds.equality import is_number, same
 
 if TYPE_CHECKING:

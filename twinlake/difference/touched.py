@@ -13,7 +13,6 @@ from deltalake.exceptions import DeltaError
 
 from twinlake.base import quote
 from twinlake.base.location import Location
-from twinlake.batch.verify import within
 from twinlake.kinds.windows import Windows
 from twinlake.lake.catalog.maintained_version import LogView, MaintainedVersion, Readable
 from twinlake.lake.catalog.version import Pin
@@ -66,6 +65,11 @@ def _stored(opened: Readable, pin: Pin) -> Iterator[tuple[MaintainedVersion, Pin
             yield from _stored(read, pin.reads[name])
 
 
+def is_repaired(feed: MaintainedVersion, old: Pin, new: Pin) -> bool:
+    """Whether a commit between two pins of one position may have changed rows, or is not known."""
+    return old.delta_version != new.delta_version and _files(feed, old, new) is None
+
+
 def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
     """The values of `by` of all rows of the view that may differ between two pins of the version, each once.
 
@@ -87,6 +91,12 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
         found = found.union(_ended(feed, old, new).select(*map(quote.name, by)))
     found = found.distinct()
     return None if (ended or _rows(files) > MOST_VALUES) and found.count() > MOST_VALUES else found
+
+
+def within(feed: MaintainedVersion, windows: Windows) -> str:
+    """The condition on stored rows that they lie in these windows."""
+    grid = feed.definition.cells
+    return windows.predicate(grid.column) if grid else "true"
 
 
 def _ended(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame:

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from tests.history import LATEST, SALES
 from tests.world import World
-from twinlake.batch import touched as module
-from twinlake.batch.diff import Side, changes
-from twinlake.batch.pinned import exact_side, only
-from twinlake.batch.touched import is_readable, touched
+from twinlake.difference import touched as module
+from twinlake.difference.diff import Side, changes
+from twinlake.difference.pinned import exact_side, only
+from twinlake.difference.touched import is_readable, touched
 from twinlake.kinds.clock import PROCESSING_TIME
 from twinlake.kinds.kind import StoredKind
 from twinlake.lake.catalog.version import Pin

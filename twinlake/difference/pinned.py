@@ -7,7 +7,7 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
-from twinlake.batch.diff import Side
+from twinlake.difference.diff import Side
 from twinlake.kinds.equality import scale_of
 from twinlake.lake.catalog.maintained_version import LogView, Readable, as_computed
 from twinlake.lake.catalog.version import Pin

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from twinlake.batch.diff import ColumnDiff, Diff, Side, diff
-from twinlake.batch.over_time import DAY, HOUR, MINUTE, MOST
+from twinlake.difference.diff import ColumnDiff, Diff, Side, diff
+from twinlake.difference.over_time import DAY, HOUR, MINUTE, MOST
 
 SCHEMA = "k string, w int, amount decimal(38,2), share double, size double, note string"
 SCALES = {"share": "size"}

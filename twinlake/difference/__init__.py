@@ -1,0 +1,1 @@
+"""The difference between two relations, and between two moments of a table: for all who compare."""

@@ -1,0 +1,1 @@
+"""Readers who follow a table: each difference between what it showed and what it shows now, once for all."""

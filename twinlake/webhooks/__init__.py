@@ -1,0 +1,1 @@
+"""The changes of a live table, posted to somebody's address."""
