@@ -75,6 +75,11 @@ def get_json(url: str, headers: Mapping[str, str] | None = None) -> Any:
     return _client().get(url, headers=dict(headers or {})).raise_for_status().json()
 
 
+def status_of(url: str) -> int:
+    """Of HTTP; httpx.HTTPError when the part does not answer."""
+    return _client().get(url).status_code
+
+
 @cache
 def _client() -> httpx.Client:
     # **why** one: a new client reads the system's certificates, 30 ms of CPU at each of many probes a second.

@@ -80,7 +80,8 @@ KEYS: dict[str, Key] = {
     f"{COLUMN}.unique": _of(
         TOPICS,
         "The field tells two events apart: a record whose value came before, within `uniqueWithin`, "
-        "is a `duplicate`. One field.",
+        "is a `duplicate`. One field. Of two in different partitions the one that Twinlake's log has first "
+        "is valid, whatever their times: where that matters, send equal values with one key.",
     ),
     f"{COLUMN}.primaryKey": _of(
         BOTH,
