@@ -32,14 +32,14 @@ class Ending:
     def shown(
         self, watermarks: Mapping[str, int | None], clocks: Mapping[str, Mapping[str, int | None]]
     ) -> Windows:
-        """The windows that are shown where watermarks and the log's own clocks stand so, by topic, in
-        microseconds."""
+        """The windows that are shown, and so the cells that they are made of, where watermarks and the log's
+        own clocks stand so, by topic, in microseconds."""
         topic, grid = self.clock.topic, self.window.grid
         of_log = clocks.get(topic, {}).get(self.clock.time)
         at = watermarks.get(topic) if self.clock.time == EVENT_TIME else of_log
         if at is None:
             return ALL
-        first = grid.moved(grid.cell(at - micros(self.kept)), 1 - self.window.hops)
+        first = grid.moved(grid.cell(at - micros(self.kept)), 1 - self.window.length // grid.size)
         return Windows.between(moment_or_none(first))
 
 

@@ -363,3 +363,8 @@ class RetireParams(Params):
         default=3, ge=1, title="Keep releases",
         description="so many of the newest releases can be gone back to",
     )  # fmt: skip
+
+
+class RestructureParams(Params):
+    """Take live tables on that are stored as no new version is: build, compare, make live. The lake server
+    does it by itself at its start."""
