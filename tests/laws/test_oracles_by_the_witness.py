@@ -130,6 +130,10 @@ CASES: dict[str, Case] = {
         activity.SLIDING, lambda of: keyed(activity.windows(of), "key", "window_start", final=False),
         _KEY | _MEASURED | _WINDOW,
     ),
+    "uneven hopping": (
+        activity.UNEVEN, lambda of: keyed(activity.uneven_windows(of), "key", "window_start", final=False),
+        _KEY | _MEASURED | _WINDOW,
+    ),
     "simple": (simple_measures.TABLE, simple, _KEY | _SIMPLE),
     "entries": (ENTRIES, with_entries(1), _KEY | _ENTRIES | _WINDOW),
     "sliding entries": (SLIDING, with_entries(3), _KEY | _ENTRIES | _WINDOW),
@@ -144,8 +148,8 @@ def histories(seed: int) -> dict[str, list[History]]:
         replace(one, records=tuple(replace(r, ratio=entries.odd_of(r)) for r in one.records)) for one in plain
     ]
     return {
-        **dict.fromkeys(CASES, plain), "sessions": close, "hopping": close, "entries": odd,
-        "sliding entries": odd, "simple": simple_measures.odd_histories(250),
+        **dict.fromkeys(CASES, plain), "sessions": close, "hopping": close, "uneven hopping": close,
+        "entries": odd, "sliding entries": odd, "simple": simple_measures.odd_histories(250),
     }  # fmt: skip
 
 

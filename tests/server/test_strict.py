@@ -22,7 +22,7 @@ SOME: dict[str, dict[str, Any]] = {
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "publish": {"table": "t"},
     "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
-    "backup": {}, "expire": {},
+    "backup": {}, "expire": {}, "restructure": {},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))

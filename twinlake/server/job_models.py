@@ -366,5 +366,4 @@ class RetireParams(Params):
 
 
 class RestructureParams(Params):
-    """Take live tables on that are stored as no new version is: build, compare, make live. The lake server
-    does it by itself at its start."""
+    """Build tables again that are stored as no new version is; the lake server asks for it by itself."""
