@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +55,11 @@ def records(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """By table, its states in a Delta table with a file for each hour."""
+    """By table, its states in a Delta table: of both keys in one hour a file."""
     folder: Path = tmp_path_factory.mktemp("tiles")
     for name, table in TABLES.items():
-        hours = [records(spark).where(f"hour(at) = {hour}") for hour in range(HOURS)]
-        states = [table.partial(rows).coalesce(1) for rows in hours]
-        reduce(DataFrame.unionAll, states).write.format("delta").save(str(folder / name))
+        states = table.partial(records(spark)).repartition(1).sortWithinPartitions(TILE)
+        states.write.format("delta").option("maxRecordsPerFile", 2).save(str(folder / name))
     return {name: f"delta.`{folder / name}`" for name in TABLES}
 
 
