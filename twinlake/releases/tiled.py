@@ -26,6 +26,9 @@ from twinlake.releases.propose import propose
 
 journal = structlog.get_logger(__name__)
 
+SHOWN_BEFORE = "the version before it shows the same"
+"""Why a table may go live that no other engine can evaluate."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
@@ -69,9 +72,11 @@ def take_on(lake: OpenLake, run: Run) -> Taken | Failed:
     built = build(lake, plan, run)
     if isinstance(built, Failed):
         return built
+    excused = dict[str, str]()
     for change in plan.switched:
-        _refuse_different(lake, plan, change.table, change.blue, run)
-    switched = promote(lake, plan, release_log.NOBODY, run)
+        green = _refuse_different(lake, plan, change.table, change.blue, run)
+        excused |= dict.fromkeys((change.table, *green.topics), SHOWN_BEFORE)
+    switched = promote(lake, plan, release_log.NOBODY, run, excused)
     if not isinstance(switched, Switched):
         return switched
     tables = tuple(change.table for change in plan.switched)
@@ -86,7 +91,8 @@ def _planned(lake: OpenLake, found: Mapping[str, dict[str, Any]], run: Run) -> P
     return propose(lake, {**definitions, **found}, None, run, sorted(found))
 
 
-def _refuse_different(lake: OpenLake, plan: Plan, table: str, blue: str | None, run: Run) -> None:
+def _refuse_different(lake: OpenLake, plan: Plan, table: str, blue: str | None, run: Run) -> Version:
+    """The new version of the table, which shows what the one before does."""
     green = green_version(lake, plan, table)
     assert blue is not None and green is not None  # a live table, whose new version has just been built
     found = compare(lake, lake.versions.get(table, blue), green, run)
@@ -96,6 +102,7 @@ def _refuse_different(lake: OpenLake, plan: Plan, table: str, blue: str | None, 
             f"{found.changed} rows differ, {found.only_blue} are lacking, {found.only_green} are more",
             f"see `twinlake diff {table}`, and `twinlake verify {table}`; {blue} is served as before",
         )  # fmt: skip
+    return green
 
 
 def _live(lake: OpenLake) -> dict[str, Version]:
