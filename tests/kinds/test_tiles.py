@@ -14,9 +14,8 @@ from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.multisets import TopK
-from twinlake.kinds.tiles import TILE
 from twinlake.kinds.union import Union
-from twinlake.kinds.windows import END, START, Hopping, Windows, window_range
+from twinlake.kinds.windows import END, START, TILE, Hopping, Windows, window_range
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 TABLE = Aggregate(

@@ -23,9 +23,8 @@ from tests.laws.activity import (
 from tests.laws.cuts import wrong_kept_plans, wrong_ranges, wrong_states, wrong_views
 from tests.laws.histories import START, History, packed
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.tiles import TILE
 from twinlake.kinds.windows import START as CELL
-from twinlake.kinds.windows import Hopping, Tumbling, Windows
+from twinlake.kinds.windows import TILE, Hopping, Tumbling, Windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from tests.releases.lake import following_sql_server
 from tests.small_lake.small import unpack
 from tests.small_lake.test_small_lake import OLDEST, SmallLake, live_versions
 from tests.world import Killed
-from twinlake.kinds.tiles import TILE
+from twinlake.kinds.windows import TILE
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.version import stored_versions
 from twinlake.releases import tiled

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from twinlake.base.times import moment_or_none
-from twinlake.kinds.clock import EVENT_TIME, TableClock
+from twinlake.kinds.clock import EVENT_TIME, TableClock, in_array
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.grid import micros
-from twinlake.kinds.windows import ALL, START, Window, Windows, end_sql, in_array, whole_seconds
+from twinlake.kinds.windows import ALL, START, Window, Windows, end_sql, whole_seconds
 
 
 @dataclass(frozen=True, kw_only=True)

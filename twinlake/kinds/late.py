@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from twinlake.base import quote
-from twinlake.kinds.clock import TableClock
+from twinlake.kinds.clock import TableClock, in_array
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.steps import Explode, Stepped, element
 from twinlake.kinds.tiles import starts_sql
-from twinlake.kinds.windows import END, START, Window, end_sql, in_array, interval_sql
+from twinlake.kinds.windows import END, START, Window, end_sql, interval_sql
 from twinlake.topics import record_id
 
 DISCARDED = "_discarded"

@@ -7,31 +7,15 @@ are stored by tile; whoever reads them puts each into its windows.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
-from math import gcd
 from typing import TYPE_CHECKING
 
 from twinlake.base import quote
 from twinlake.base.times import format_duration
-from twinlake.kinds.grid import Grid, micros
-from twinlake.kinds.local_days import DAY, cell_runs
-from twinlake.kinds.time_zone import Offsets
+from twinlake.kinds.grid import micros
+from twinlake.kinds.windows import Hopping, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from twinlake.kinds.windows import Hopping, Window
-
-TILE = "_tile"
-"""The column of states with the start of their tile."""
-
-
-def tiles_of(length: timedelta, starts: Grid, offsets: Offsets | None) -> Grid:
-    """The grid of the tiles of windows that are so long, and begin where cells of `starts` do."""
-    tile = timedelta(microseconds=gcd(micros(length), micros(starts.size)))
-    runs = cell_runs(offsets, tile // DAY) if offsets else ()
-    made = Grid(column=TILE, size=tile, runs=runs)
-    return replace(made, reach=length - tile + made.slack)
 
 
 def in_tiles(window: Hopping, **changes: str) -> Hopping:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import gcd
 from typing import Any
 
 from twinlake.base import quote
@@ -14,11 +15,12 @@ from twinlake.base.times import format_moment, moment_or_none, parse_duration, p
 from twinlake.kinds.definition import NOT_STORED, Definition, refuse_keys
 from twinlake.kinds.grid import Grid, micros
 from twinlake.kinds.local_days import DAY, cell_runs, refuse_zone
-from twinlake.kinds.tiles import tiles_of
 from twinlake.kinds.time_zone import Offsets, known_offsets, offsets_from_json, offsets_to_json
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
+TILE = "_tile"
+"""The column of states of hopping windows with the start of their tile (`kinds/tiles.py`)."""
 MOST_HOPS = 64
 """A record is in at most so many hopping windows: who reads them merges its state into each."""
 MOST_RANGES = 64
@@ -104,7 +106,7 @@ class Hopping:
     @property
     def grid(self) -> Grid:
         """The tiles; of versions of before the windows' starts."""
-        return tiles_of(self.length, self.starts, self.offsets) if self.tiled else self.starts
+        return _tiles(self.length, self.starts, self.offsets) if self.tiled else self.starts
 
     @property
     def starts(self) -> Grid:
@@ -131,8 +133,7 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
     if kind is None:
         raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
     refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")
-    known = ("kind", "offsets", "tiled")
-    window = kind(**{key: value for key, value in data.items() if key not in known})
+    window = kind(**{key: value for key, value in data.items() if key not in ("kind", "offsets", "tiled")})
     if isinstance(window, Hopping):
         object.__setattr__(window, "tiled", bool(data.get("tiled", False)))
     if "offsets" in data:
@@ -149,6 +150,12 @@ def _zone_json(window: Window) -> dict[str, Any]:
 
 def _grid(size: timedelta, offsets: Offsets | None) -> Grid:
     return Grid(column=START, size=size, runs=cell_runs(offsets, size // DAY) if offsets else ())
+
+
+def _tiles(length: timedelta, starts: Grid, offsets: Offsets | None) -> Grid:
+    """Those of windows that begin where cells of `starts` do: as long as both lengths have in common."""
+    made = _grid(timedelta(microseconds=gcd(micros(length), micros(starts.size))), offsets)
+    return replace(made, column=TILE, reach=length - made.size + made.slack)
 
 
 def end_sql(window: Window, start: str, more: timedelta = timedelta(0)) -> str:
@@ -194,13 +201,6 @@ def mistimed(
     """A problem where the column with the times is not a timestamp."""
     if types[on] != "timestamp":
         yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
-
-
-def in_array(moment: str, time: str) -> str:
-    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
-    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
-    never = f"unix_micros({time}) % 2 > 1"
-    return f"get(array({moment}), if({never}, 1, 0))"
 
 
 def interval_sql(length: timedelta) -> str:
