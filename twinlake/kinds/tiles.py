@@ -18,17 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def in_tiles(window: Hopping, **changes: str) -> Hopping:
-    """The same windows, but for these changes, stored by tile."""
-    made = replace(window, **changes)
-    object.__setattr__(made, "offsets", window.offsets)  # the rules of its zone that its rows were cut by
-    return made
+def in_tiles(window: Hopping) -> Hopping:
+    """The same windows, stored by tile."""
+    return _by_rules_of(window, replace(window))
 
 
 def one_each(window: Hopping) -> Hopping:
     """Windows of one tile each, over the same tiles."""
     tile = format_duration(window.grid.size)
-    return in_tiles(window, size=tile, every=tile)
+    return _by_rules_of(window, replace(window, size=tile, every=tile))
+
+
+def _by_rules_of(window: Hopping, made: Hopping) -> Hopping:
+    """With the rules of its zone by which the rows of the other one were cut."""
+    object.__setattr__(made, "offsets", window.offsets)
+    return made
 
 
 def short_tiles(window: Hopping) -> tuple[str, str]:
