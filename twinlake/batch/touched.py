@@ -74,14 +74,13 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
     None as well of more than MOST_VALUES. Rows of windows that have ended meanwhile are among them.
     """
     by = feed.definition.by
-    nothing = feed.definition.shown_in(feed.rows().limit(0))
-    if not by or not set(by) <= set(nothing.columns):
-        return None
-    files = _files(feed, old, new)
+    files = _files(feed, old, new) if by else None
     if files is None:
         return None
     read = feed.spark.read.schema(feed.states)
-    rows = feed.definition.shown_in(read.parquet(*map(str, files))) if files else nothing
+    rows = feed.definition.shown_in(read.parquet(*map(str, files)) if files else feed.rows().limit(0))
+    if not set(by) <= set(rows.columns):
+        return None
     found = rows.select(*map(quote.name, by))
     ended = feed.shown(old) != feed.shown(new)
     if ended:
