@@ -28,7 +28,7 @@ from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.trailing import Trailing
 from twinlake.kinds.union import Union
-from twinlake.kinds.windows import Hopping, Tumbling
+from twinlake.kinds.windows import Hopping, Tumbling, window_from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,11 @@ STORED: tuple[StoredKind, ...] = (
     replace(BASE, name="more", inputs=("more",)),
     _aggregate("hot_key", _BASE, key="hot"),
     _aggregate("tumbling", _BASE, window=Tumbling(on="at", size="1 hour")),
+    _aggregate("tumbling_tiles", _BASE, window=Tumbling(on="at", size="10 minutes")),
     _aggregate("hopping", _BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
+    _aggregate("hopping_before", _BASE, window=window_from_json(
+        {"kind": "hopping", "on": "at", "size": "1 hour", "every": "10 minutes"}
+    )),
     _aggregate("local_days", _BASE, window=Tumbling(on="at", size="1 day", time_zone="Europe/Berlin")),
     Latest(
         name="latest", inputs=("made",), columns=_COLUMNS, keys=("key",), order=("at",),

@@ -87,7 +87,7 @@ def test_what_is_changed_in_one_cell_is_found_and_repaired_there(
 def test_the_cells_of_new_records_are_rebuilt_and_verified_and_the_rest_by_what_it_counted(
     spark: SparkSession, tmp_path: Path, case: Case
 ) -> None:
-    """A late record lies in one cell of sessions, and in three windows."""
+    """A late record lies in one cell, of sessions and of windows."""
     world = World(spark=spark, lake=tmp_path, table=case.table)
     world.fill(segments=2)
     rebuilt, verified = world.rebuild().certificate, world.verify()
@@ -99,7 +99,7 @@ def test_the_cells_of_new_records_are_rebuilt_and_verified_and_the_rest_by_what_
     def due(closed: Closed) -> Scope:
         return Scope(windows=touched, base=rebuilt.as_base)
 
-    assert touched == Windows.between(START + (4 if case is VISITS else 2) * MINUTE, START + 5 * MINUTE)
+    assert touched == Windows.between(START + 4 * MINUTE, START + 5 * MINUTE)
     assert world.rebuild(windows=due).certificate.equal
     scope = Scope(windows=touched, base=verified.as_base)
     composed = world.verify(scope)

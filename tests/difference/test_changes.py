@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.history import LATEST, SALES
+from tests.tables import SLIDING
 from tests.world import World
 from twinlake.difference import touched as module
 from twinlake.difference.diff import Side, changes
@@ -20,8 +21,13 @@ from twinlake.difference.pinned import exact_side, only
 from twinlake.difference.touched import is_readable, touched
 from twinlake.kinds.clock import PROCESSING_TIME
 from twinlake.kinds.kind import StoredKind
+from twinlake.kinds.windows import Hopping
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.delta.delta import LOG_FOLDER
+
+UNEVEN = replace(
+    SLIDING.table, name="uneven", window=Hopping(on="ordered_at", size="150 seconds", every="1 minute")
+)
 
 
 @pytest.fixture
@@ -42,7 +48,9 @@ def shown(world: World, old: Pin, new: Pin, by_touched: bool) -> dict[Any, tuple
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("table", [SALES, LATEST], ids=["aggregate", "latest"])
+@pytest.mark.parametrize(
+    "table", [SALES, LATEST, SLIDING.table, UNEVEN], ids=["aggregate", "latest", "hopping", "uneven hopping"]
+)
 def test_touched_keys_lead_to_every_change_of_any_history(
     spark: SparkSession, tmp_path: Path, seed: int, table: StoredKind
 ) -> None:

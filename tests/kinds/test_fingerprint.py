@@ -23,7 +23,7 @@ from twinlake.kinds.measures.histogram import Histogram
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.sql_form.reading import definition
 from twinlake.kinds.sql_form.writing import SAID_BY_SQL, statement
-from twinlake.kinds.windows import Hopping, Tumbling
+from twinlake.kinds.windows import Hopping, Tumbling, Window, window_from_json
 from twinlake.topics.topic import Topic, load_topic, topic_names
 
 if TYPE_CHECKING:
@@ -43,20 +43,34 @@ FOR_EVER = "48177a148146df403252685589d914b641d54b54151335649171f5ec37700061"
 changed, and asks for its rebuild: it changes with the engine, with the contract of orders, or with a new
 number and a step of the lake's format."""
 
+
+def of_before(size: str, every: str) -> Window:
+    """Hopping windows of a version whose states are of windows."""
+    return window_from_json({"kind": "hopping", "on": "at", "size": size, "every": every})
+
+
 FOR_EVER_TOO: dict[str, tuple[Aggregate, str]] = {
     "hopping": (
-        replace(BASE, window=Hopping(on="at", size="1 hour", every="10 minutes"), retention="3 days"),
+        replace(BASE, window=of_before("1 hour", "10 minutes"), retention="3 days"),
         "740a2bc53a39de631f16d28c365df8f98d2c3a84a13698c977719cc5d4de8656",
     ),
     "days of UTC": (
-        replace(BASE, window=Hopping(on="at", size="7 days", every="1 day")),
+        replace(BASE, window=of_before("7 days", "1 day")),
         "d30dced94d767b1a51565c386a2a86cb974d49d029e033700c232a539182a69d",
+    ),
+    "tiles": (
+        replace(BASE, window=Hopping(on="at", size="1 hour", every="10 minutes")),
+        "07bb7b765a7e4bd1bba3fda5a5212662ecc7af0ada7578cd1af5553e0e4e271e",
+    ),
+    "tiles in common": (
+        replace(BASE, window=Hopping(on="at", size="90 minutes", every="1 hour")),
+        "8204d8deabeafe961b731276a7030eebbe8efc4209ca51817a8d90305856d9de",
     ),
     "retention": (
         replace(BASE, retention="4 days"), "67ec6cf31b3e27f9e3af77eb12a5e3c7f1366820a5a9994dc3adb02a5c4e7884",
     ),
 }  # fmt: skip
-"""The same of other windows, from before there were time zones."""
+"""The same of other windows, those of before from when there were no time zones."""
 BERLIN = Tumbling(on="at", size="1 day", time_zone="Europe/Berlin")
 
 SAME = {

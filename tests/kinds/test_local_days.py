@@ -188,7 +188,7 @@ def test_a_window_with_a_zone_keeps_its_offsets_and_one_without_is_as_it_was() -
     assert window_from_json(said) == BERLIN and from_json(daily().to_json()) == daily()
     assert Tumbling(on="at", size="1 day").to_json() == {"kind": "tumbling", "on": "at", "size": "1 day"}
     assert Hopping(on="at", size="2 days", every="1 day").to_json() == {
-        "kind": "hopping", "on": "at", "size": "2 days", "every": "1 day",
+        "kind": "hopping", "on": "at", "size": "2 days", "every": "1 day", "tiled": True,
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.project import OURS
 from twinlake.definitions.fingerprint import fingerprint
 from twinlake.kinds.aggregate import Aggregate
-from twinlake.kinds.analysis import columns, empty_rows, problems
+from twinlake.kinds.analysis import columns, empty_rows, problems, warnings
 from twinlake.kinds.equality import scale_of
 from twinlake.kinds.kind import Kind, ViewClock
 from twinlake.kinds.measures.counts import Count
@@ -76,6 +76,15 @@ def test_the_gap_the_cells_and_the_hops_count_in_the_fingerprint_and_their_wordi
 
     assert len(set(same)) == 1
     assert len({*same, of(SLIDING), *map(of, others)}) == 5
+
+
+def test_check_says_what_it_costs_that_every_does_not_divide_size(spark: SparkSession) -> None:
+    uneven = replace(SLIDING, window=Hopping(on="at", size="90 minutes", every="1 hour"))
+
+    (found,) = warnings(uneven, TOPICS, spark)
+
+    assert "rows are stored by 30 minutes" in found.why_text and "read from 3 of them" in found.why_text
+    assert list(problems(uneven, TOPICS, spark)) == list(warnings(SLIDING, TOPICS, spark)) == []
 
 
 def test_a_scale_is_shown_where_it_is_asked_for(spark: SparkSession) -> None:

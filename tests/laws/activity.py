@@ -16,7 +16,7 @@ from tests.laws.histories import START, History, Record
 from tests.laws.tables import WINDOWED
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.sessions import Sessions
-from twinlake.kinds.windows import Hopping
+from twinlake.kinds.windows import Hopping, window_from_json
 
 GAP = timedelta(seconds=20)
 SIZE, EVERY = timedelta(seconds=150), timedelta(seconds=30)
@@ -32,6 +32,14 @@ HOURLY = replace(VISITS, name="hourly", grid="1 hour")
 SLIDING = Aggregate(
     name="sliding", window=Hopping(on="at", size="150 seconds", every="30 seconds"), **_SHARED
 )
+BEFORE = replace(
+    SLIDING,
+    window=window_from_json({"kind": "hopping", "on": "at", "size": "150 seconds", "every": "30 seconds"}),
+)
+"""The same as a version of before stores it: each state in every window."""
+UNEVEN_EVERY = timedelta(seconds=60)
+UNEVEN = replace(SLIDING, window=Hopping(on="at", size="150 seconds", every="60 seconds"))
+"""Each record is in two windows or in three, and tiles are half a minute long."""
 
 
 def told(*blocks: tuple[int | None, ...]) -> History:
@@ -103,14 +111,18 @@ def sessions(records: Iterable[Record]) -> Shown:
     return found
 
 
-def windows(records: Iterable[Record]) -> Shown:
-    """By key and start: of each start that is a multiple of EVERY, the records in [start, start + SIZE)."""
+def uneven_windows(records: Iterable[Record]) -> Shown:
+    return windows(records, UNEVEN_EVERY)
+
+
+def windows(records: Iterable[Record], every: timedelta = EVERY) -> Shown:
+    """By key and start: of each start that is a multiple of `every`, the records in [start, start + SIZE)."""
     held: dict[tuple[Any, datetime], list[Record]] = defaultdict(list)
     for record in records:
         if record.at is None:
             continue
-        start = EPOCH + (record.at - EPOCH) // EVERY * EVERY
+        start = EPOCH + (record.at - EPOCH) // every * every
         while record.at < start + SIZE:
             held[record.key, start].append(record)
-            start -= EVERY
+            start -= every
     return {key: {"window_end": key[1] + SIZE, **oracle.measures(records)} for key, records in held.items()}

@@ -40,11 +40,12 @@ class Place:
         return replace(WINDOWED, name="local", window=window)
 
     def windows(self, at: datetime) -> list[tuple[datetime, datetime]]:
-        """Of the hopping ones a day apart: those of the days before, too."""
+        """Of the hopping ones: those that begin on the days before, too, counted from 1970 on."""
         if self.every is None:
             return [window_at(self.zone, at, self.size)]
         days = [day_at(self.zone, at) - before * DAY for before in range(self.size)]
-        return [(begin(self.zone, day), begin(self.zone, day + self.size * DAY)) for day in days]
+        begun = [day for day in days if (day - date(1970, 1, 1)).days % self.every == 0]
+        return [(begin(self.zone, day), begin(self.zone, day + self.size * DAY)) for day in begun]
 
     @property
     def expected(self) -> Callable[[Iterable[Record]], Shown]:
@@ -92,6 +93,9 @@ PLACES: dict[str, Place] = {
     ),
     "each day the last three": Place(
         "Europe/Berlin", (date(2026, 10, 25), date(2026, 3, 29), date(1893, 4, 1)), size=3, every=1
+    ),
+    "three days that begin every other day": Place(
+        "Europe/Berlin", (date(2026, 10, 25), date(2026, 3, 29), date(2026, 10, 24)), size=3, every=2
     ),
     "half an hour, and the other half of the earth": Place(
         "Australia/Lord_Howe", (date(2026, 4, 5), date(2026, 10, 4)), size=2

@@ -14,7 +14,6 @@ from tests.laws.local_days import HOUR, PLACES, Place
 from tests.oracle.local_days import DAY, begin
 from twinlake.kinds import windows
 from twinlake.kinds.grid import Grid
-from twinlake.kinds.windows import START as CELL
 from twinlake.kinds.windows import Windows
 
 if TYPE_CHECKING:
@@ -44,6 +43,12 @@ def test_merged_states_of_local_days_are_equal_bit_for_bit_for_every_cut(
     assert wrong_states(PLACES[name].table, rows[name], PLACES[name].histories(MANY)) == []
 
 
+def cell(name: str) -> str:
+    grid = PLACES[name].table.cells
+    assert grid is not None
+    return grid.column
+
+
 def ranges_of(place: Place) -> tuple[Windows, ...]:
     """That begin and end within a day, with one and beside one."""
     day = place.days[0]
@@ -58,7 +63,7 @@ def ranges_of(place: Place) -> tuple[Windows, ...]:
 def test_states_of_some_local_days_are_those_of_all_in_this_range(
     rows: dict[str, DataFrame], name: str
 ) -> None:
-    assert wrong_ranges(PLACES[name].table, rows[name], ranges_of(PLACES[name]), CELL) == []
+    assert wrong_ranges(PLACES[name].table, rows[name], ranges_of(PLACES[name]), cell(name)) == []
 
 
 def all_of_24_hours(patch: pytest.MonkeyPatch) -> None:
@@ -104,7 +109,7 @@ def test_a_range_that_is_only_widened_by_24_hours_is_caught(
     name = "25 and 23 hours"
     monkeypatch.setattr(Grid, "slack", timedelta(0))
 
-    assert wrong_ranges(PLACES[name].table, rows[name], ranges_of(PLACES[name])[2:3], CELL)
+    assert wrong_ranges(PLACES[name].table, rows[name], ranges_of(PLACES[name])[2:3], cell(name))
 
 
 def test_kept_plans_make_the_states_that_fresh_ones_make(spark: SparkSession) -> None:

@@ -157,6 +157,10 @@ CASES: dict[str, Case] = {
     ),
     "before": trailed(trailing.BEFORE),
     "with itself": trailed(trailing.WITH_ITSELF),
+    "uneven hopping": (
+        activity.UNEVEN, lambda of: keyed(activity.uneven_windows(of), "key", "window_start", final=False),
+        _KEY | _MEASURED | _WINDOW,
+    ),
     "simple": (simple_measures.TABLE, simple, _KEY | _SIMPLE),
     "entries": (ENTRIES, with_entries(1), _KEY | _ENTRIES | _WINDOW),
     "sliding entries": (SLIDING, with_entries(3), _KEY | _ENTRIES | _WINDOW),
@@ -178,7 +182,7 @@ def histories(seed: int) -> dict[str, list[History]]:
     ]  # fmt: skip
     return {
         **dict.fromkeys(CASES, plain), "before": apart, "with itself": apart, "sessions": close,
-        "hopping": close, "entries": odd,
+        "hopping": close, "uneven hopping": close, "entries": odd,
         "sliding entries": odd, "simple": simple_measures.odd_histories(250),
     }  # fmt: skip
 

@@ -22,7 +22,8 @@ SOME: dict[str, dict[str, Any]] = {
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "publish": {"table": "t"},
     "pause": {"name": "t", "by": "me"},
     "resume": {"name": "t", "by": "me"}, "reload": {}, "check": {"code": "c", "roots": ["/p"]},
-    "backup": {}, "expire": {}, "webhook": {"table": "t", "url": "https://example.com/changes"},
+    "backup": {}, "expire": {}, "restructure": {},
+    "webhook": {"table": "t", "url": "https://example.com/changes"},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
 NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))

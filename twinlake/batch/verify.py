@@ -248,7 +248,7 @@ def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str,
     relation = f"certificate_{uuid4().hex}"
     stated.createOrReplaceTempView(relation)
     try:
-        definition = feed.definition
+        definition = feed.definition.by_state
         shown = feed.spark.sql(definition.view({definition.name: relation}, ViewClock()))
         seen = shown.where(known_to_python(shown.schema, F.col)).select(*definition.timeless)
         for row in seen.orderBy(*map(quote.name, definition.view_keys)).collect():
@@ -260,9 +260,12 @@ def _seen(feed: MaintainedVersion, states: Sequence[Row]) -> dict[str, dict[str,
 
 
 def _key_text(feed: MaintainedVersion, row: dict[str, Any]) -> str:
-    stored = feed.state_types
-    names = (name for name in feed.definition.view_keys if name in stored)
-    return json.dumps({name: to_json(row[name]) for name in names}, sort_keys=True)
+    """Of a row of a view, or of a state: of that the cell may stand for the time that is shown."""
+    stored, shown, cells = feed.state_types, feed.definition.view_keys, feed.definition.cells
+    key = {name: row[name] for name in shown if name in stored}
+    if cells and (time := feed.definition.time_column) in shown and time not in stored:
+        key["cell"] = row[cells.column] if cells.column in row else row[time]
+    return json.dumps({name: to_json(value) for name, value in key.items()}, sort_keys=True)
 
 
 def cause_of(speed: Any, batch: Any) -> str:

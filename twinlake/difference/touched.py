@@ -78,17 +78,18 @@ def touched(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame | None:
     None as well of more than MOST_VALUES. Rows of windows that have ended meanwhile are among them.
     """
     by = feed.definition.by
-    if not by or not set(by) <= set(feed.state_types):
-        return None
-    files = _files(feed, old, new)
+    files = _files(feed, old, new) if by else None
     if files is None:
         return None
     read = feed.spark.read.schema(feed.states)
-    rows = read.parquet(*map(str, files)) if files else feed.rows().limit(0)
+    rows = feed.definition.shown_in(read.parquet(*map(str, files)) if files else feed.rows().limit(0))
+    if not set(by) <= set(rows.columns):
+        return None
     found = rows.select(*map(quote.name, by))
     ended = feed.shown(old) != feed.shown(new)
     if ended:
-        found = found.union(_ended(feed, old, new).select(*map(quote.name, by)))
+        rows = feed.definition.shown_in(_ended(feed, old, new))
+        found = found.union(rows.select(*map(quote.name, by)))
     found = found.distinct()
     return None if (ended or _rows(files) > MOST_VALUES) and found.count() > MOST_VALUES else found
 
@@ -102,9 +103,8 @@ def within(feed: MaintainedVersion, windows: Windows) -> str:
 def _ended(feed: MaintainedVersion, old: Pin, new: Pin) -> DataFrame:
     """The states at the old pin of windows that were shown there, and no longer are at the new one."""
     (before,), (after,) = feed.shown(old).ranges, feed.shown(new).ranges
-    return feed.rows(old.delta_version).where(
-        within(feed, Windows.between(before.start, after.start))
-    )  # fmt: skip
+    ended, grid = Windows.between(before.start, after.start), feed.definition.cells
+    return feed.rows(old.delta_version).where(within(feed, ended.widened(grid.reach) if grid else ended))
 
 
 def _files(feed: MaintainedVersion, old: Pin, new: Pin) -> list[Location] | None:

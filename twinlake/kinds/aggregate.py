@@ -22,6 +22,7 @@ from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.steps import Explode
+from twinlake.kinds.tiles import in_tiles, one_each, short_tiles, spread, spread_sql
 from twinlake.kinds.windows import (
     ALL,
     END,
@@ -32,7 +33,6 @@ from twinlake.kinds.windows import (
     end_sql,
     mistimed,
     refuse_window,
-    spread,
     window_from_json,
 )  # fmt: skip
 
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate(Definition):
-    """State: the keys, `window_start` where there are windows, the measures' parts, and the evidence.
+    """State: the keys, `window_start` where there are windows (`_tile` where they overlap), the measures'
+    parts, and the evidence.
 
     Measures whose state is a multiset have entry rows beside it, see `kinds/entries.py`. With a `retention`
     a window is shown until the watermark is so far past its end.
@@ -112,7 +113,7 @@ class Aggregate(Definition):
 
     @property
     def state_keys(self) -> tuple[str, ...]:
-        return self._entries.state_keys
+        return self._stored.state_keys
 
     @property
     def cells(self) -> Grid | None:
@@ -153,6 +154,12 @@ class Aggregate(Definition):
         if self.window:
             yield from mistimed(self, "the window is", self.window.on, types)
 
+    def type_errors(self, rows: Mapping[str, DataFrame]) -> Iterator[DefinitionError]:
+        """Tiles that are shorter than anybody has written."""
+        if isinstance(self.window, Hopping) and self.window.length % self.window.starts.size:
+            why, remedy = short_tiles(self.window)
+            yield self.error_at_text(self.window.every, why, remedy)
+
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         return steps.apply(self, rows, self.explode)
 
@@ -164,31 +171,50 @@ class Aggregate(Definition):
         stepped = evidence.hashed(stepped)
         if self.window:
             timed = stepped.where(F.expr(f"{quote.name(self.window.on)} IS NOT NULL"))
-            stepped = timed.withColumn(START, F.expr(self.window.grid.start_sql(self.window.on)))
+            grid = self.window.grid
+            stepped = timed.withColumn(grid.column, F.expr(grid.start_sql(self.window.on)))
             if not windows.is_all:
-                reach = self.window.length + self.window.grid.slack
-                stepped = stepped.where(windows.reached_sql(self.window.on, reach))
-        main = stepped.groupBy(*map(quote.name, self.view_keys)).agg(
+                length = grid.size if self.window.tiled else self.window.length
+                stepped = stepped.where(windows.reached_sql(self.window.on, length + grid.slack))
+        main = stepped.groupBy(*map(quote.name, self._stored.keys)).agg(
             *measured.from_rows(self._main, types), *evidence.from_rows()
         )
-        states = self._entries.from_rows(main, stepped, types)
+        states = self._stored.from_rows(main, stepped, types)
         if not self.window:
             return states
-        hopped = spread(states, self.window)
-        limited = hopped if windows.is_all else hopped.where(windows.predicate(START))
-        return self.merge(limited) if self.window.hops > 1 else limited
+        is_spread = self.window.hops > 1 and not self.window.tiled
+        if is_spread:  # as versions of before are stored
+            states = spread(states, self.window, START)
+        limited = states if windows.is_all else states.where(windows.predicate(grid.column))
+        return self.merge(limited) if is_spread else limited
 
     def merge(self, states: DataFrame) -> DataFrame:
         merged = measured.merged(self._main, dict(states.dtypes))
-        main = self._entries.main(states).groupBy(*map(quote.name, self.view_keys))
-        return self._entries.merged(main.agg(*merged, *evidence.merged()), states)
+        main = self._stored.main(states).groupBy(*map(quote.name, self._stored.keys))
+        return self._stored.merged(main.agg(*merged, *evidence.merged()), states)
+
+    @property
+    def stored_anew(self) -> Aggregate:
+        return replace(self, window=in_tiles(self.window)) if isinstance(self.window, Hopping) else self
+
+    @property
+    def by_state(self) -> Aggregate:
+        if not isinstance(self.window, Hopping) or not self.window.tiled:
+            return self
+        return replace(self, retention=None, window=one_each(self.window))
+
+    def shown_in(self, states: DataFrame) -> DataFrame:
+        return spread(states, self.window, START) if self.window and self.window.tiled else states
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return measured.scales(self.measures, states)
 
     def view(self, relations: Mapping[str, str], view_clock: ViewClock, scaled: tuple[str, ...] = ()) -> str:
         values = measured.values(self.measures, scaled)
-        merged = self._entries.view(values, relations[self.name])
+        relation = relations[self.name]
+        if self.window and self.window.tiled:
+            relation = spread_sql(self.window, relation, START)
+        merged = Entries.of(self.view_keys, self.measures).view(values, relation)
         if self.window is None:
             return merged
         end = end_sql(self.window, f"`{START}`")
@@ -243,8 +269,10 @@ class Aggregate(Definition):
         return clock_of(self.inputs[0], self.columns[window.on])
 
     @property
-    def _entries(self) -> Entries:
-        return Entries.of(self.view_keys, self.measures)
+    def _stored(self) -> Entries:
+        """By the keys of the states: the cell of the grid is one where there are windows."""
+        keys = (*self.keys, self.window.grid.column) if self.window else self.keys
+        return Entries.of(keys, self.measures)
 
     @property
     def _main(self) -> dict[str, Measure]:

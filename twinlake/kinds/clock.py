@@ -48,3 +48,10 @@ def advance_watermark(
     active = [time for p, time in event_times.items() if newest - seen[p] <= micros(IDLE)]
     now = [min(active)] if active else []
     return max([*now, *([before] if before is not None else [])], default=None)
+
+
+def in_array(moment: str, time: str) -> str:
+    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
+    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
+    never = f"unix_micros({time}) % 2 > 1"
+    return f"get(array({moment}), if({never}, 1, 0))"

@@ -130,6 +130,20 @@ class Definition:
         """None: only a table with windows of time, or one that keeps rows by time, goes by one."""
         return None
 
+    @property
+    def stored_anew(self: D) -> D:
+        """Itself; a kind that stores its rows otherwise than versions of before says how."""
+        return self
+
+    @property
+    def by_state(self: D) -> D:
+        """Itself; a kind whose states are each in several rows says how one is shown by itself."""
+        return self
+
+    def shown_in(self, states: DataFrame) -> DataFrame:
+        """Themselves; a kind whose states are each in several rows says in which."""
+        return states
+
     def late(self, records: str) -> str | None:
         """None: only a table with windows of time tells what came late for them."""
         return None

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from twinlake.base.times import moment_or_none
-from twinlake.kinds.clock import EVENT_TIME, TableClock
+from twinlake.kinds.clock import EVENT_TIME, TableClock, in_array
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.grid import micros
-from twinlake.kinds.windows import ALL, START, Window, Windows, end_sql, in_array, whole_seconds
+from twinlake.kinds.windows import ALL, START, Window, Windows, end_sql, whole_seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +32,14 @@ class Ending:
     def shown(
         self, watermarks: Mapping[str, int | None], clocks: Mapping[str, Mapping[str, int | None]]
     ) -> Windows:
-        """The windows that are shown where watermarks and the log's own clocks stand so, by topic, in
-        microseconds."""
+        """The windows that are shown, and so the cells that they are made of, where watermarks and the log's
+        own clocks stand so, by topic, in microseconds."""
         topic, grid = self.clock.topic, self.window.grid
         of_log = clocks.get(topic, {}).get(self.clock.time)
         at = watermarks.get(topic) if self.clock.time == EVENT_TIME else of_log
         if at is None:
             return ALL
-        first = grid.moved(grid.cell(at - micros(self.kept)), 1 - self.window.hops)
+        first = grid.moved(grid.cell(at - micros(self.kept)), 1 - self.window.length // grid.size)
         return Windows.between(moment_or_none(first))
 
 

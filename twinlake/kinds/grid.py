@@ -31,6 +31,8 @@ class Grid:
     """Where runs of cells begin that are `size` apart, in microseconds since 1970 and in order. The last cell
     of a run ends with it, less than half a size early or late; the first run has been going on for ever.
     Without any, cells are aligned to 1970-01-01 UTC."""
+    reach: timedelta = timedelta(0)
+    """Where windows are made of several cells, so much after its start a window's last one begins at most."""
 
     def start_sql(self, on: str) -> str:
         """The start of the cell in which the time in column `on` is."""

@@ -109,6 +109,10 @@ class Kind(Protocol):
     def clock(self) -> TableClock | None:
         """The one that its windows, sessions or kept rows go by; None for a table that goes by none."""
 
+    @property
+    def stored_anew(self) -> Kind:
+        """The same table as a new version stores it, where a version of before may store it otherwise."""
+
     def after_steps(self, rows: DataFrame) -> DataFrame | None:
         """Its topic's rows after the row-local steps, where the rest of it asks for no field of a record:
         the columns of the definition, and those of the record id. None where that cannot be said."""
@@ -251,7 +255,10 @@ class StoredKind(Kind, Protocol):
 
     @property
     def cells(self) -> Grid | None:
-        """The time cells in which the states lie, None where they lie in none: batch work is cut along it."""
+        """The time cells in which the states lie, None where they lie in none: batch work is cut along it.
+
+        Rows of the view may be made of several, see `Grid.reach`.
+        """
 
     def partial(self, rows: DataFrame, windows: Windows = ALL) -> DataFrame:
         """The states of these rows of its topic: one per key. Speed and batch both run exactly this.
@@ -262,6 +269,15 @@ class StoredKind(Kind, Protocol):
 
     def merge(self, states: DataFrame) -> DataFrame:
         """One state per key out of many; the same columns as `partial`, in the same order."""
+
+    @property
+    def by_state(self) -> StoredKind:
+        """The same over the same states, whose view shows each of them by itself: by the time of its cell
+        where rows are made of several."""
+
+    def shown_in(self, states: DataFrame) -> DataFrame:
+        """The states, each once for every row of the view that it is part of, with its columns of `by` where
+        states tell them."""
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         """For each double state column with a tolerance, the state column with its sum of absolute values.

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from twinlake.base import quote
-from twinlake.kinds.clock import TableClock
+from twinlake.kinds.clock import TableClock, in_array
 from twinlake.kinds.kind import ViewClock
 from twinlake.kinds.steps import Explode, Stepped, element
-from twinlake.kinds.windows import END, START, Window, end_sql, in_array, interval_sql
+from twinlake.kinds.tiles import starts_sql
+from twinlake.kinds.windows import END, START, Window, end_sql, interval_sql
 from twinlake.topics import record_id
 
 DISCARDED = "_discarded"
@@ -41,7 +42,7 @@ def late_sql(
   min(`{record_id.TIMESTAMP}`) AS `first_arrived`, max(`{record_id.TIMESTAMP}`) AS `last_arrived`
 FROM (
   SELECT DISTINCT `_start` AS `{START}`, {shown}
-  FROM (SELECT explode({grid.before_sql("`_cell`", window.hops)}) AS `_start`, {shown} FROM (
+  FROM (SELECT explode({starts_sql(window, "`_cell`")}) AS `_start`, {shown} FROM (
     SELECT {grid.cell_sql("`_at`")} AS `_cell`, {shown}
     FROM (SELECT unix_micros({on}) AS `_at`, {shown} FROM {records}{where}) WHERE `_at` IS NOT NULL
   ))

@@ -8,6 +8,7 @@ twice is two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import cache
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from twinlake.base.times import is_days
 from twinlake.kinds.definition import Definition
 from twinlake.kinds.time_zone import Offsets, offsets_of
 
+DAY = timedelta(days=1)
 DAY_S = 86_400
 _SECOND = 1_000_000
 _END = 1 << 62

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from math import gcd
+from typing import Any
 
 from twinlake.base import quote
 from twinlake.base.errors import DefinitionError, UsageError
 from twinlake.base.times import format_moment, moment_or_none, parse_duration, parse_moment
 from twinlake.kinds.definition import NOT_STORED, Definition, refuse_keys
 from twinlake.kinds.grid import Grid, micros
-from twinlake.kinds.local_days import cell_runs, refuse_zone
+from twinlake.kinds.local_days import DAY, cell_runs, refuse_zone
 from twinlake.kinds.time_zone import Offsets, known_offsets, offsets_from_json, offsets_to_json
 
 START, END = "window_start", "window_end"
 """The columns of a windowed view: the window is [start, end)."""
+TILE = "_tile"
+"""The column of states of hopping windows with the start of their tile (`kinds/tiles.py`)."""
 MOST_HOPS = 64
-"""A record is in at most so many hopping windows: each of them is a state of its own."""
+"""A record is in at most so many hopping windows: who reads them merges its state into each."""
 MOST_RANGES = 64
 """A set of windows that is found rather than asked for has at most so many ranges: they become SQL text."""
-
-DAY = timedelta(days=1)
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +54,19 @@ class Tumbling:
         return _grid(self.length, self.offsets)
 
     @property
+    def starts(self) -> Grid:
+        """Where windows begin: a cell of it does with each."""
+        return self.grid
+
+    @property
     def hops(self) -> int:
         """In how many windows a row is."""
         return 1
+
+    @property
+    def tiled(self) -> bool:
+        """Whether its states are of tiles, and not of windows."""
+        return False
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": "tumbling", "on": self.on, "size": self.size, **_zone_json(self)}
@@ -69,13 +77,13 @@ class Hopping:
     """Windows of one size of which one begins every so often, so that they overlap; aligned as those of
     Tumbling.
 
-    A record is in those that start in (its time - size, its time]: in `size / every` of them.
+    A record is in those that start in (its time - size, its time], and counted once: in its tile.
     """
 
     on: str
     """A timestamp column, of `columns`; rows in which it is NULL are in no window."""
     size: str
-    """A duration such as "10 minutes", a whole multiple of `every`."""
+    """A duration such as "10 minutes", best a whole multiple of `every`: tiles are as long as that then."""
     every: str
     """How often a window begins: a duration such as "1 minute"."""
     time_zone: str | None = None
@@ -83,6 +91,9 @@ class Hopping:
     day begins there. Without it days are those of UTC."""
     offsets: Offsets | None = field(default=None, init=False, repr=False, metadata=NOT_STORED)
     """Those of the zone, as they were known when the definition was read."""
+    tiled: bool = field(default=True, init=False, repr=False, metadata=NOT_STORED)
+    """Whether its states are of tiles. Versions of before store that of a tile in every window that it is in;
+    the JSON of their definitions does not say so."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offsets", known_offsets(self.time_zone))
@@ -94,16 +105,22 @@ class Hopping:
 
     @property
     def grid(self) -> Grid:
+        """The tiles; of versions of before the windows' starts."""
+        return _tiles(self.length, self.starts, self.offsets) if self.tiled else self.starts
+
+    @property
+    def starts(self) -> Grid:
+        """Where windows begin: a cell of it does with each."""
         return _grid(parse_duration(self.every), self.offsets)
 
     @property
     def hops(self) -> int:
-        """In how many windows a row is."""
-        return self.length // self.grid.size
+        """In how many windows a row is, at most."""
+        return -(-self.length // self.starts.size)
 
     def to_json(self) -> dict[str, Any]:
         own = {"on": self.on, "size": self.size, "every": self.every}
-        return {"kind": "hopping", **own, **_zone_json(self)}
+        return {"kind": "hopping", **own, **_zone_json(self), **({"tiled": True} if self.tiled else {})}
 
 
 Window = Tumbling | Hopping
@@ -116,7 +133,9 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
     if kind is None:
         raise UsageError(f"unknown window kind {data.get('kind')!r}", "", "known: tumbling, hopping")
     refuse_keys(data, {"kind", *(one.name for one in fields(kind))}, "window")
-    window = kind(**{key: value for key, value in data.items() if key not in ("kind", "offsets")})
+    window = kind(**{key: value for key, value in data.items() if key not in ("kind", "offsets", "tiled")})
+    if isinstance(window, Hopping):
+        object.__setattr__(window, "tiled", bool(data.get("tiled", False)))
     if "offsets" in data:
         object.__setattr__(window, "offsets", offsets_from_json(data["offsets"]))
     return window
@@ -133,18 +152,10 @@ def _grid(size: timedelta, offsets: Offsets | None) -> Grid:
     return Grid(column=START, size=size, runs=cell_runs(offsets, size // DAY) if offsets else ())
 
 
-def spread(tiles: DataFrame, window: Window) -> DataFrame:
-    """The states of the grid's cells, each once for every window that it is in: not merged by window yet."""
-    from pyspark.sql import functions as F
-
-    if window.hops == 1:
-        return tiles
-    starts = window.grid.before_sql(f"unix_micros({START})", window.hops)
-    columns = [
-        F.expr(f"explode({starts})").alias(START) if name == START else F.col(quote.name(name))
-        for name in tiles.columns
-    ]
-    return tiles.select(*columns)
+def _tiles(length: timedelta, starts: Grid, offsets: Offsets | None) -> Grid:
+    """Those of windows that begin where cells of `starts` do: as long as both lengths have in common."""
+    made = _grid(timedelta(microseconds=gcd(micros(length), micros(starts.size))), offsets)
+    return replace(made, column=TILE, reach=length - made.size + made.slack)
 
 
 def end_sql(window: Window, start: str, more: timedelta = timedelta(0)) -> str:
@@ -152,21 +163,21 @@ def end_sql(window: Window, start: str, more: timedelta = timedelta(0)) -> str:
     grid = window.grid
     if not grid.runs:
         return f"{start} + {interval_sql(window.length + more)}"
-    end = f"timestamp_micros({grid.moved_sql(f'unix_micros({start})', window.hops)})"
+    end = f"timestamp_micros({grid.moved_sql(f'unix_micros({start})', window.length // grid.size)})"
     return f"{end} + {interval_sql(more)}" if more else end
 
 
 def refuse_window(definition: Definition, window: Window) -> None:
-    """DefinitionError for a size that is not a duration of whole seconds, or that its hops do not divide; for
-    a time zone that is none, or of windows that are not of whole days."""
+    """DefinitionError for a size that is not a duration of whole seconds, or an `every` that is
+    longer; for a time zone that is none, or of windows that are not of whole days."""
     size = whole_seconds(definition, "window size", window.size)
     if isinstance(window, Hopping):
         every = whole_seconds(definition, "window every", window.every)
-        if size % every:
-            why = f"window size {window.size!r} is not a whole multiple of every {window.every!r}"
-            raise definition.error(why, "make it one: records are counted in tiles of `every`")
-        if size // every > MOST_HOPS:
-            why = f"a record would be in {size // every} windows, and at most {MOST_HOPS} are kept"
+        if every > size:
+            why = f"every {window.every!r} is longer than size {window.size!r}: some records are in no window"
+            raise definition.error(why, "make it as long at most")
+        if (hops := -(-size // every)) > MOST_HOPS:
+            why = f"a record would be in {hops} windows, and at most {MOST_HOPS} are read"
             raise definition.error(why, "use Rolling, or a longer `every`")
     if window.time_zone is not None:
         every_text = {"window every": window.every} if isinstance(window, Hopping) else {}
@@ -190,13 +201,6 @@ def mistimed(
     """A problem where the column with the times is not a timestamp."""
     if types[on] != "timestamp":
         yield definition.error_at_text(on, f"{what} on {on}, which is {types[on]}, not timestamp")
-
-
-def in_array(moment: str, time: str) -> str:
-    """The moment (SQL), beside a column of time: so code that Spark generates is compiled once, and not again
-    whenever the watermark has moved. A moment stands in it as a number, and an array is passed to it."""
-    never = f"unix_micros({time}) % 2 > 1"
-    return f"get(array({moment}), if({never}, 1, 0))"
 
 
 def interval_sql(length: timedelta) -> str:
@@ -353,7 +357,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def window_range(start: str | None, end: str | None, grid: Grid | None, table: str) -> Windows:
-    """The windows that somebody asked for, or UsageError: no windows, not RFC 3339, empty."""
+    """The cells of the windows that somebody asked for, or UsageError: no windows, not RFC 3339, empty."""
     if start is None and end is None:
         return ALL
     if grid is None:
@@ -367,7 +371,7 @@ def window_range(start: str | None, end: str | None, grid: Grid | None, table: s
             "windows that start at its end are not in it",
             "let the end be after the start",
         )
-    return Windows((asked,))
+    return Windows((asked,)).widened(grid.reach)
 
 
 def _range(start: str | None, end: str | None) -> WindowRange:

@@ -18,7 +18,8 @@ _AGAIN_S = 30.0
 
 
 def standing(lake: Location) -> dict[str, Any]:
-    """`release` with its `number` and `tables` (None before the first), `logs` with the newest batch of each
+    """`release` with its `number` and `tables`, the newest that somebody has made (None before the first),
+    `logs` with the newest batch of each
     topic, `positions` by version, `stalled` with the versions of which the lake server said so last.
 
     Whether or not anybody writes to it, and in every format so far.
@@ -30,7 +31,8 @@ def standing(lake: Location) -> dict[str, Any]:
 
 
 def _standing(lake: Location) -> dict[str, Any]:
-    live = release_log.live(lake)
+    releases = release_log.releases(lake)
+    live = next((one for one in reversed(releases) if one.approved_by != release_log.NOBODY), None)
     return {
         "release": live and {"number": live.number, "tables": dict(live.tables)},
         "logs": {topic: batch for topic in sorted(store.names(lake / "logs"))

@@ -386,3 +386,7 @@ class RetireParams(Params):
         default=3, ge=1, title="Keep releases",
         description="so many of the newest releases can be gone back to",
     )  # fmt: skip
+
+
+class RestructureParams(Params):
+    """Build tables again that are stored as no new version is; the lake server asks for it by itself."""

@@ -50,6 +50,7 @@ from twinlake.server.job_kind import JobKind
 from twinlake.server.jobs import Jobs
 from twinlake.server.metrics import LakeMetrics, LakeNow, TopicNow
 from twinlake.server.open_topics import OpenTopics
+from twinlake.server.release_jobs import restructure_live
 from twinlake.server.spark_progress import watched
 from twinlake.server.status import (
     TopicIngest,
@@ -163,11 +164,9 @@ class LakeServer:
         """Open Spark and the logs, then the versions (which close their segments), then read the topics."""
         spark = self._session(self.settings)
         delta.refuse_overwriting_store(spark, self.settings.lake)
-        given = self.settings.values.spark
-        if given.is_external:
-            executors = Executors(spark, given)
-            executors.begin()
-            self._executors = executors
+        if (given := self.settings.values.spark).is_external:
+            self._executors = Executors(spark, given)
+            self._executors.begin()
         logs, found = dict[str, Log](), load_active(self.settings.lake, self.settings.sources, lambda: spark)
         self._broken.update(found.refused)
         for name, topic in found.topics.items():
@@ -208,6 +207,7 @@ class LakeServer:
         self._live = self._live_release()
         self._contract_facts.look(self._lake, self._live)
         self.jobs.start()
+        restructure_live(self._lake, self._live, self.jobs)
         self._approval.look(self._lake)
         self._outputs.begin(self._lake)
         self._backups.start()

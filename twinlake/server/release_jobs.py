@@ -1,4 +1,5 @@
-"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, reject, rollback, retire.
+"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, reject, rollback, retire,
+restructure.
 
 Each is idempotent: killed anywhere, the same job started again finds what was done and does the rest.
 """
@@ -26,6 +27,7 @@ from twinlake.releases.promote import Switched, promote, rollback
 from twinlake.releases.propose import propose
 from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
+from twinlake.releases.tiled import Taken, outdated, take_on
 from twinlake.server.job_kind import JobKind
 from twinlake.server.job_models import (
     BuildParams,
@@ -35,12 +37,18 @@ from twinlake.server.job_models import (
     PlanParams,
     PromoteParams,
     RejectParams,
+    RestructureParams,
     RetireParams,
     RollbackParams,
 )
 
 if TYPE_CHECKING:
+    from twinlake.lake.catalog.release_log import Release
     from twinlake.releases.check import Report
+    from twinlake.server.jobs import Jobs
+
+
+RESTRUCTURE = "restructure"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +130,16 @@ def do_retire(lake: OpenLake, params: RetireParams, run: Run) -> Retired:
     return retired
 
 
+def do_restructure(lake: OpenLake, params: RestructureParams, run: Run) -> Taken | Failed:
+    return take_on(lake, run)
+
+
+def restructure_live(lake: OpenLake, live: Release | None, jobs: Jobs) -> None:
+    """Ask for it where the live release needs it, once: what that says holds until there is another one."""
+    if live is not None and outdated(lake):
+        jobs.submit(RESTRUCTURE, {}, f"{RESTRUCTURE} release {live.number}")
+
+
 def _excused(given: Sequence[str]) -> dict[str, str]:
     """NAME=REASON, by the name of a table or topic."""
     pairs = (one.partition("=") for one in given)
@@ -165,4 +183,5 @@ KINDS = {
     "reject": JobKind(params=RejectParams, handler=do_reject, urgent=True),
     "rollback": JobKind(params=RollbackParams, handler=do_rollback, urgent=True),
     "retire": JobKind(params=RetireParams, handler=do_retire),
+    RESTRUCTURE: JobKind(params=RestructureParams, handler=do_restructure),
 }

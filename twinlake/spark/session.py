@@ -32,7 +32,8 @@ HOST = "127.0.0.1"
 LARGEST_FIELD_BYTES = 64 * 1024 * 1024
 
 MEASURED: dict[str, str] = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    # a filter on windows that overlap reaches the tiles that they are stored as: see the class
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,twinlake.lake.Ranges",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.catalogImplementation": "in-memory",
     # Hadoop starts a program for every file, Delta's own store may overwrite a commit: see the classes

@@ -41,9 +41,9 @@ def local_windows(
     changes = _changes(database, window, low, high, f"{name}_changes")
     begins = database.table(f"{name}_days", _begins(zone, changes, low, high))
     zero = f"(SELECT _number FROM {begins} WHERE _date = 0)" if every > 1 else "0"
-    cells = f"SELECT * FROM {begins} WHERE (_number - {zero}) % {every} = 0"
+    days = f"SELECT *, lead(_begin, {size}) OVER (ORDER BY _begin) AS _until FROM {begins}"
     return database.table(
-        name, f"SELECT _begin, lead(_begin, {size // every}) OVER (ORDER BY _begin) AS _until FROM ({cells})"
+        name, f"SELECT _begin, _until FROM ({days}) WHERE (_number - {zero}) % {every} = 0"
     )
 
 

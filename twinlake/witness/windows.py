@@ -47,5 +47,6 @@ def windowed(database: Database, relation: str, window: Mapping[str, Any], name:
     every = micros(window["every"])
     # the last window that begins at or before the time, and those before it that reach so far
     hops = f"(SELECT unnest(range(0, {size}, {every})) AS _before)"
-    last = f"{cell('_at', every)} - _before AS {WINDOW}"
-    return Windowed(f"SELECT * EXCLUDE (_before), {last} FROM ({timed}), {hops}", (WINDOW,), end)
+    start = f"{cell('_at', every)} - _before"
+    rows = f"SELECT * EXCLUDE (_before), {start} AS {WINDOW} FROM ({timed}), {hops}"
+    return Windowed(f"{rows} WHERE {start} + {size} > _at", (WINDOW,), end)

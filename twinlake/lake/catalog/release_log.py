@@ -18,6 +18,8 @@ from twinlake.lake.storage import store
 from twinlake.lake.storage.damage import damaged
 
 APP_ID = "releases"
+NOBODY = "the lake's format"
+"""Who approves a release that changes how rows are stored, and none that is shown: nobody has to."""
 ReleaseKind = Literal["initial", "promote", "rollback"]
 
 
