@@ -194,18 +194,20 @@ def test_what_goes_along_with_a_table_is_on_its_page(signed_in: SignIn, world: W
                  "error": error}  # fmt: skip
     changelog = {"table": "sales", "topic": "sales-log", "state": "sending", "error": None,
                  "sent_at": "2026-01-31T12:00:00Z"}  # fmt: skip
+    webhook = {"table": "sales", "host": "a.example", "state": "starting", "error": None, "sent_at": ""}
     made = signed_in("analyst")
     assert "For other engines" not in text(made.get("/tables/sales"))
 
     world.status = {
         **world.status, "published": [published, {**published, "table": "other", "state": "paused"}],
-        "changelogs": [changelog],
+        "changelogs": [changelog], "webhooks": [webhook],
     }  # fmt: skip
     world.now += LAKE_EVERY_S
     shown = text(made.get("/tables/sales"))
 
     assert "For other engines /lake/published/sales, failing" in shown and "paused" not in shown
     assert "Changelog topic sales-log, sending, last sent" in shown
+    assert "Webhook to a.example, starting" in shown and "last accepted" not in shown
     assert "sales is not written" in shown and "make some" in shown
 
 

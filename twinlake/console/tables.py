@@ -40,7 +40,7 @@ def routes(console: Console) -> list[Route]:
             seen = plots.shown(console, request, "table", found["name"])
             outputs = {
                 output: next((one for one in status[output] if one["table"] == found["name"]), None)
-                for output in ("changelogs", "published")
+                for output in ("changelogs", "published", "webhooks")
             }
             return {"table": found, "lake": lake, "healths": healths, "plots": seen, "outputs": outputs}
 
