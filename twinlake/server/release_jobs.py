@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import NotFoundError, OtherServerError, TwinlakeError, UsageError
-from twinlake.base.job import Failed, Run
+from twinlake.base.job import Asker, Failed, Run
 from twinlake.base.version import commit_of
 from twinlake.definitions.load_in_subprocess import Written, written
 from twinlake.definitions.premises import code
 from twinlake.lake.catalog.plans import Plan
+from twinlake.lake.catalog.release_log import NOBODY
 from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases import decide, gate
@@ -137,7 +138,8 @@ def do_restructure(lake: OpenLake, params: RestructureParams, run: Run) -> Taken
 def restructure_live(lake: OpenLake, live: Release | None, jobs: Jobs) -> None:
     """Ask for it where the live release needs it, once: what that says holds until there is another one."""
     if live is not None and outdated(lake):
-        jobs.submit(RESTRUCTURE, {}, f"{RESTRUCTURE} release {live.number}")
+        asker = Asker(by=NOBODY, why="tables are stored as no new version is")
+        jobs.submit(RESTRUCTURE, {}, f"{RESTRUCTURE} release {live.number}", asker)
 
 
 def _excused(given: Sequence[str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 FOLDER = "audit"
 ACTS = frozenset(
     {"accept", "backup", "build", "changelog", "expire", "pause", "plan", "promote", "publish", "rebuild",
-     "reject", "reload", "replay", "resume", "retire", "rollback", "verify"}
+     "reject", "reload", "replay", "restructure", "resume", "retire", "rollback", "verify", "webhook"}
 )  # fmt: skip
 """The kinds of jobs that are acts of somebody; others only look, or clean up."""
 ROUTINE, LOOKS = "due", "check"
