@@ -331,8 +331,8 @@ class Windows:
         """With so much time after each range, and before it."""
         wider = (
             WindowRange(
-                start=None if _first(one) < _FIRST + before else _first(one) - before,
-                end=None if _last(one) > _LAST - by else _last(one) + by,
+                start=None if one.start is None or one.start < _FIRST + before else one.start - before,
+                end=None if one.end is None or one.end > _LAST - by else one.end + by,
             )
             for one in self.ranges
         )
