@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twinlake.base.errors import BusyError, NotFoundError, UsageError
+from twinlake.base.errors import BusyError, UsageError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.changelog.changes import RowChanges
@@ -105,12 +105,7 @@ class Changelogs(TableWorkers[Changelog, Sender]):
             return stopped
 
     def _sender(self, table: str) -> Sender:
-        sender = self._workers.get(table)
-        if sender is None:
-            raise NotFoundError(
-                f"table {table} has no changelog", f"tables that have: {self._named()}", "name one of them"
-            )
-        return sender
+        return self._worker(table, f"table {table} has no changelog")
 
     def _made(self, lake: OpenLake, one: Changelog) -> Sender:
         source: Source = (

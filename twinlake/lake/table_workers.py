@@ -161,6 +161,14 @@ class TableWorkers(ABC, Generic[S, W]):
     def _made(self, lake: OpenLake, one: S) -> W:
         """The worker, not started."""
 
+    def _worker(self, table: str, without: str, others: str = "tables that have") -> W:
+        """The table's; a NotFoundError where it has none, in these words, which names the `others`."""
+        worker = self._workers.get(table)
+        if worker is None:
+            there = ", ".join(sorted(self._workers)) or "none"
+            raise NotFoundError(without, f"{others}: {there}", "name one of them")
+        return worker
+
     def _begin(self, lake: OpenLake, one: S) -> None:
         self._workers[one.table] = self._made(lake, one)
         self._workers[one.table].start()
@@ -183,7 +191,3 @@ class TableWorkers(ABC, Generic[S, W]):
     def _on(self) -> list[S]:
         files = (name for name in sorted(store.names(self._folder)) if name.endswith(".json"))
         return [store.read_as(self._folder / name, self._shape) for name in files]
-
-    def _named(self) -> str:
-        """The tables that have one, in words."""
-        return ", ".join(sorted(self._workers)) or "none"

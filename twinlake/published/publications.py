@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.errors import UsageError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.batch.maintain import clean_table
@@ -44,12 +44,7 @@ class Publications(TableWorkers[Publication, Publisher]):
 
     def stop(self, table: str) -> dict[str, Any]:
         with self._lock:
-            one = self._workers.get(table)
-            if one is None:
-                raise NotFoundError(
-                    f"table {table} is not published", f"tables that are: {self._named()}", "name one of them"
-                )
-            return self._drop(one)
+            return self._drop(self._worker(table, f"table {table} is not published", "tables that are"))
 
     def clean_up(self, lake: OpenLake, table: str | None = None) -> int:
         """Deletes what commits have replaced, once no reader can need it; how many commit files went."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from twinlake.base.address import is_open
-from twinlake.base.errors import NotFoundError, UsageError
+from twinlake.base.errors import UsageError
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake.open_lake import OpenLake
@@ -51,12 +51,7 @@ class Webhooks(TableWorkers[Webhook, Deliverer]):
 
     def stop(self, table: str) -> dict[str, Any]:
         with self._lock:
-            one = self._workers.get(table)
-            if one is None:
-                raise NotFoundError(
-                    f"table {table} has no webhook", f"tables that have: {self._named()}", "name one of them"
-                )
-            return self._drop(one)
+            return self._drop(self._worker(table, f"table {table} has no webhook"))
 
     def _made(self, lake: OpenLake, one: Webhook) -> Deliverer:
         return Deliverer(lake, one.table, one.url, one.begin, self._folder / "positions")
