@@ -35,6 +35,13 @@ REPEATED = 3
 MOST = {"hot_key": 1.5, "first": 1.5, "last": 1.5, "arg_min": 1.5, "arg_max": 1.5}
 """The most that a partial may cost, as a multiple of Count and Sum; MOST_OF_ANY for other measures."""
 MOST_OF_ANY = 5.0
+OF_HOPPING = (
+    ("written, times as long as tumbling tiles", 1.5),
+    ("read over steps, times as long as before", 1.2),
+    ("read over their merge, times as long as before", 1.2),
+    ("bytes, times those of tumbling tiles", 1.5),
+)
+"""What windows that overlap may cost, see `hopping`."""
 console = Console(highlight=False)
 
 
@@ -100,6 +107,8 @@ def main() -> int:
     result = {"stored": list(map(asdict, found)), "views": list(map(asdict, views))}
     replace_file(folder / "kinds.json", json.dumps(result, indent=2) + "\n")
     show(found)
+    for (name, most), times in zip(OF_HOPPING, hopping({one.table: one for one in found}), strict=False):
+        console.print(f"hopping: {name}: {times:.2f}, target {most} {'ok' if times <= most else 'MISSED'}")
     show_views(views)
     return 0
 
@@ -178,6 +187,19 @@ def show(found: list[Cost]) -> None:
 
 def _judged(one: Cost) -> str:
     return "" if one.most is None else f"{one.most} {'ok' if one.times_base <= one.most else 'MISSED'}"
+
+
+def hopping(found: Mapping[str, Cost]) -> tuple[float, ...]:
+    """Windows that overlap against tumbling ones of their tiles, and against how they were stored before
+    tiles; nothing where one of the three was not measured."""
+    try:
+        now, tiles, before = (found[name] for name in ("hopping", "tumbling_tiles", "hopping_before"))
+    except KeyError:
+        return ()
+    return (
+        tiles.records_per_s / now.records_per_s, now.view_steps_s / before.view_steps_s,
+        now.view_merged_s / before.view_merged_s, now.bytes_per_record / tiles.bytes_per_record,
+    )  # fmt: skip
 
 
 def show_views(found: list[ViewCost]) -> None:

@@ -213,7 +213,7 @@ class Aggregate(Definition):
         values = measured.values(self.measures, scaled)
         relation = relations[self.name]
         if self.window and self.window.tiled:
-            relation = spread_sql(self.window, relation, START)
+            relation = spread_sql(self.window, relation, START, self.keys)
         merged = Entries.of(self.view_keys, self.measures).view(values, relation)
         if self.window is None:
             return merged

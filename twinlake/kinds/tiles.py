@@ -6,6 +6,7 @@ are stored by tile; whoever reads them puts each into its windows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -69,8 +70,12 @@ def spread(states: DataFrame, window: Window, start: str) -> DataFrame:
     return states.select(*columns)
 
 
-def spread_sql(window: Window, relation: str, start: str) -> str:
-    """What follows FROM to read the same of a relation, the tile beside it.
+def spread_sql(window: Window, relation: str, start: str, keys: Sequence[str]) -> str:
+    """What follows FROM to read the same of a relation, the tile beside it, to be grouped by these keys and
+    the start.
+
+    Rows of a key come together while they are few: after `explode` each of them would be exchanged once for
+    every window.
 
     The condition holds for every row. It says of a range of windows in which range their tiles are, which
     nobody sees through `explode`: the rule `twinlake.lake.Ranges` has it from there.
@@ -78,6 +83,8 @@ def spread_sql(window: Window, relation: str, start: str) -> str:
     tile, begin = quote.name(window.grid.column), quote.name(start)
     starts = starts_sql(window, f"unix_micros({tile})")
     longest = micros(window.length + window.grid.slack)
+    if keys:
+        relation = f"(SELECT /*+ REPARTITION({quote.names(keys)}) */ * FROM {relation})"
     return (
         f"(SELECT * FROM (SELECT *, explode({starts}) AS {begin} FROM {relation})\n"
         f"WHERE {begin} <= {tile} AND unix_micros({begin}) > unix_micros({tile}) - {longest}L)"

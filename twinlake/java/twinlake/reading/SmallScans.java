@@ -4,18 +4,24 @@ import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.CoalesceExec;
+import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.UnaryExecNode;
 import org.apache.spark.sql.execution.datasources.FileSourceStrategy;
+import org.apache.spark.sql.execution.exchange.REPARTITION_BY_COL$;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import scala.Option;
 import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractFunction1;
+import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -29,6 +35,7 @@ public final class SmallScans extends AbstractFunction1<SparkSessionExtensions, 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPlannerStrategy(FunctionConverters.asScalaFromFunction(InOneTask::new));
+    extensions.injectColumnar(FunctionConverters.asScalaFromFunction(session -> new Together()));
     return BoxedUnit.UNIT;
   }
 
@@ -61,6 +68,34 @@ public final class SmallScans extends AbstractFunction1<SparkSessionExtensions, 
       return leaf instanceof FileSourceScanExec scan
           && scan.relation().location() instanceof LiveFiles
           && scan.selectedPartitions().totalFileSize() <= SMALL_BYTES;
+    }
+  }
+
+  /**
+   * Rows that are in one part are together by whatever they are to be: views ask for that of many rows. Spark has no
+   * other place for a rule over a plan that is not adaptive.
+   */
+  private static final class Together extends ColumnarRule {
+    @Override
+    public Rule<SparkPlan> preColumnarTransitions() {
+      return new Rule<>() {
+        @Override
+        public SparkPlan apply(SparkPlan plan) {
+          return (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
+            @Override
+            public boolean isDefinedAt(SparkPlan part) {
+              return part instanceof ShuffleExchangeExec exchange
+                  && exchange.shuffleOrigin() == REPARTITION_BY_COL$.MODULE$
+                  && exchange.child().outputPartitioning() == SinglePartition$.MODULE$;
+            }
+
+            @Override
+            public SparkPlan apply(SparkPlan exchange) {
+              return ((ShuffleExchangeExec) exchange).child();
+            }
+          });
+        }
+      };
     }
   }
 }
