@@ -103,9 +103,9 @@ def test_three_engines_read_the_rows_of_the_view_at_each_position(stage: Stage, 
 def test_only_the_files_of_touched_windows_are_written_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publisher, "FILE_BYTES", 8_000)
+    monkeypatch.setattr(publisher, "FILE_BYTES", 4_000)
     monkeypatch.setattr(changes, "SMALL_BYTES", 100)  # else so many small ones are written together
-    stage.append(*range(0, 20_000, 40))  # 334 minutes
+    stage.append(*range(0, 40_000, 40))  # 667 minutes
     path = stage.publish(SALES)
     stage.until_published(SALES)
     before = files_of(path)
