@@ -16,7 +16,7 @@ from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.plans import Plans
-from twinlake.server.job_models import (
+from twinlake.server.release_models import (
     BuildParams,
     DiffParams,
     GateParams,

@@ -21,7 +21,8 @@ from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases import decide, gate
 from twinlake.releases.build import Built, build
-from twinlake.releases.compare import Comparison, compare
+from twinlake.releases.compare import compare
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
 from twinlake.releases.promote import Switched, promote, rollback
@@ -30,7 +31,7 @@ from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
 from twinlake.releases.tiled import Taken, outdated, take_on
 from twinlake.server.job_kind import JobKind
-from twinlake.server.job_models import (
+from twinlake.server.release_models import (
     BuildParams,
     CheckParams,
     DiffParams,

@@ -13,7 +13,7 @@ from twinlake.ingest.accept import Accepted
 from twinlake.ingest.replay import Replayed
 from twinlake.lake.catalog.plans import Change, Plan, Rejected
 from twinlake.releases.build import Built
-from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.comparison import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.over_time import Lines, OverTime
 from twinlake.releases.retire import Retired
 from twinlake.server.pause_jobs import Pausing
