@@ -23,12 +23,9 @@ from twinlake.lake.catalog.maintained_version import (
 from twinlake.lake.catalog.version import Pin, Version
 from twinlake.lake.delta import delta
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases.comparison import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.comparison import SHOWN, ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.over_time import folded
 from twinlake.speed.advance import standing
-
-SHOWN = 20
-"""So many differing rows of each sort are kept as samples, those that differ most."""
 
 
 def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:

@@ -8,6 +8,9 @@ from typing import Any
 from twinlake.base.as_json import to_json
 from twinlake.releases.over_time import OverTime
 
+SHOWN = 20
+"""So many differing rows of each sort are kept as samples, those that differ most."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedVersion:

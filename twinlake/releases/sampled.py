@@ -15,10 +15,13 @@ CHANGED = "changed"
 
 @dataclass(frozen=True, kw_only=True)
 class Against:
-    """The live version that the changed definition is judged against, and since which release it is live."""
+    """The live version that the changed definition is judged against, and since which release it is live.
+
+    Of records in files it is a commit of git, and no release.
+    """
 
     version: str
-    release: int
+    release: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +43,12 @@ class SampledTopic:
 class Taken:
     """Which records both definitions saw: `records` of the `of_records` that the logs hold.
 
-    By keys, `topics` are what the keys were drawn among, and `keys` how many were drawn. `whole`: the sample
-    is all of history, so that the comparison is that of `diff`.
+    By keys, `topics` are what the keys were drawn among, and `keys` how many were drawn. By files, each
+    record is a batch of its own. `whole`: the sample is all of history, so that the comparison is that of
+    `diff`.
     """
 
-    by: Literal["records", "keys"]
+    by: Literal["records", "keys", "files"]
     records: int
     of_records: int
     topics: Mapping[str, SampledTopic]
