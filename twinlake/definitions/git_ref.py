@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,14 +15,6 @@ from twinlake.config.project import FILE, Project
 MAIN = ("origin/HEAD", "origin/main", "origin/master")
 """What a branch is compared with, the first that there is."""
 LIMIT_S = 120.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class AtCommit:
-    """`project` is None where the commit has none there yet."""
-
-    commit: str
-    project: Project | None
 
 
 def commit_of_ref(root: Path, ref: str | None) -> str:
@@ -41,8 +32,8 @@ def commit_of_ref(root: Path, ref: str | None) -> str:
 
 
 @contextmanager
-def project_at(project: Project, commit: str) -> Iterator[AtCommit]:
-    """The project's files as they are there; they are gone after the block."""
+def project_at(project: Project, commit: str) -> Iterator[Project | None]:
+    """The project as its files are there, until the end of the block; None where it has none yet."""
     with TemporaryDirectory(prefix="twinlake-commit-") as folder:
         index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}  # that of the working tree stays as it is
         _done(project.root, "read-tree", commit, **index)
@@ -50,7 +41,7 @@ def project_at(project: Project, commit: str) -> Iterator[AtCommit]:
         tree.mkdir()
         _done(project.root, "checkout-index", "--all", f"--prefix={tree}/", **index)
         root = tree / _done(project.root, "rev-parse", "--show-prefix")
-        yield AtCommit(commit=commit, project=Project.load(root) if (root / FILE).exists() else None)
+        yield Project.load(root) if (root / FILE).exists() else None
 
 
 def _commit(root: Path, ref: str) -> str:

@@ -16,6 +16,7 @@ from twinlake.unit_tests import values
 from twinlake.unit_tests.cases import Case
 from twinlake.unit_tests.logs import table_rows, topic_log
 from twinlake.unit_tests.records import FIRST, Record, records
+from twinlake.unit_tests.source import Part
 from twinlake.unit_tests.verdicts import judged
 from twinlake.witness.question import Question, ReadTable, Rows, TopicLog
 from twinlake.witness.rows import Evaluator
@@ -44,28 +45,29 @@ class World:
 
 @dataclass(frozen=True)
 class Given:
-    """A case's records by topic, their logs, and the rows of those tables that it gives rows of."""
+    """A case's records by topic, their logs, and the rows of those tables that it gives rows of. It grows."""
 
-    records: Mapping[str, list[Record]]
-    logs: Mapping[str, TopicLog]
+    records: dict[str, list[Record]]
+    logs: dict[str, TopicLog]
     shown: dict[str, Rows]
-    """Grows: what a table shows that another one reads is evaluated once."""
+    """What a table shows that another one reads is evaluated once."""
 
 
 def given(world: World, case: Case, folder: Path) -> Given:
     """Reads and fills the records, and decides their verdicts. TestMistake for what the case cannot mean."""
-    topics = upstream_topics(world.tables[case.table], world.tables)
-    found = {
-        name: judged(world.topics[name], records(world.topics[name], case.records.get(name, [])))
-        for name in topics
-    }
-    logs = {
-        name: topic_log(world.topics[name], one, folder, world.engine.copy) for name, one in found.items()
-    }
-    made = Given(found, logs, {})
+    made = Given({}, {}, {})
+    for name in upstream_topics(world.tables[case.table], world.tables):
+        add_topic(world, made, name, case.records.get(name, []), folder)
     for name in case.tables:
         made.shown[name] = _rows(world, case, name, folder)
     return made
+
+
+def add_topic(world: World, made: Given, name: str, parts: list[Part], folder: Path) -> None:
+    """Adds the records of a topic, with their verdicts, and their log in this folder."""
+    topic = world.topics[name]
+    made.records[name] = judged(topic, records(topic, parts))
+    made.logs[name] = topic_log(topic, made.records[name], folder, world.engine.copy)
 
 
 def question(world: World, name: str, made: Given, folder: Path) -> Question:

@@ -1,10 +1,10 @@
-"""Owns records in files, one JSON object a line, as the records of a case: what a change is tried over where
-no lake runs."""
+"""Owns records in files, one JSON object a line, as a case has them: over them a change is tried without a
+lake."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import yaml
 
 from twinlake.base.errors import NotFoundError, UsageError, near
 from twinlake.base.files import shown_path
-from twinlake.unit_tests.cases import Case
-from twinlake.unit_tests.source import NULL, TEXT, Entry, Part, TestMistake
+from twinlake.unit_tests.source import NULL, TEXT, Part, TestMistake
 
 ENDINGS = (".jsonl", ".ndjson")
 """Of the files that are taken of a folder; before that they have the topic's name."""
@@ -34,11 +33,7 @@ def files_of(given: Iterable[str], topics: Collection[str]) -> dict[str, Path]:
         else:
             pairs = [(name if is_named else path.stem, path)]
         if not pairs or not all(file.is_file() for _, file in pairs):
-            why = (
-                f"there is no file {place if is_named else text}"
-                if pairs
-                else f"it has no <topic>{ENDINGS[0]}"
-            )
+            why = f"there is no file {path}" if pairs else f"it has no <topic>{ENDINGS[0]}"
             remedy = "name a file of JSON records, one a line, or a folder of them"
             raise NotFoundError(f"no records can be read from {text}", why, remedy)
         for topic, file in pairs:
@@ -60,23 +55,10 @@ def records_in(file: Path) -> list[Part]:
     return [Part(file, _object(file, number, line)) for number, line in enumerate(lines) if line.strip()]
 
 
-def case_of(
-    table: str, records: Mapping[str, Sequence[Part]], unknown: Mapping[str, Collection[str]]
-) -> Case:
-    """A case without expectations of these records by topic; of each what is `unknown` to its topic is left
-    out, as whoever reads JSON leaves it out."""
-    known = {
-        topic: [_without(part, {*BESIDE, *unknown.get(topic, ())}) for part in parts]
-        for topic, parts in records.items()
-    }
-    first = next((part for parts in known.values() for part in parts), Part(Path(), _scalar("", _mark(0))))
-    part = Entry(first.file, first.node, first)
-    return Case(table=table, name="sample", part=part, records=known, tables={}, rows=[], late=None)
-
-
-def _without(part: Part, names: Collection[str]) -> Part:
+def without(part: Part, names: Collection[str]) -> Part:
+    """The record without these members, and without what no record of a case says."""
     assert isinstance(part.node, yaml.MappingNode)
-    left = [(key, value) for key, value in part.node.value if key.value not in names]
+    left = [(key, value) for key, value in part.node.value if key.value not in (*names, *BESIDE)]
     return replace(part, node=yaml.MappingNode(part.node.tag, left, part.node.start_mark))
 
 

@@ -1,0 +1,198 @@
+"""Judges changed definitions over records in files, against those of a commit; no service and no JVM runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twinlake.base.as_json import to_json
+from twinlake.base.errors import TwinlakeError
+from twinlake.base.files import shown_path
+from twinlake.base.times import format_moment
+from twinlake.cli.judged import Judged, Wanted
+from twinlake.config.settings import Settings
+from twinlake.releases.sampled import CHANGED, Against, SampledChange, SampledTopic, Taken
+
+if TYPE_CHECKING:
+    from twinlake.kinds.kind import Kind
+    from twinlake.topics.topic import Topic
+    from twinlake.unit_tests.over_files import Defined, OverFiles
+    from twinlake.unit_tests.records import Record
+    from twinlake.unit_tests.source import Part
+
+SAME = "the definition, what it reads and its topics' contracts and schemas are the same"
+_SHORT = 12
+
+
+def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | None) -> Judged:
+    """What the working tree's definitions show otherwise than those of the commit that `ref` names."""
+    from twinlake.definitions.git_ref import commit_of_ref
+    from twinlake.definitions.loader import load
+    from twinlake.unit_tests.over_files import Defined
+
+    after = Defined.of(load(*settings.sources), settings.sources)
+    wanted.refuse_wrong(after.tables, after.wrong)
+    commit = commit_of_ref(settings.project.root, ref)
+    with _defined_at(settings, commit) as before:
+        known = dict.fromkeys((*before.tables, *after.tables))
+        wanted.refuse_unknown(known)
+        tables = wanted.met(known)
+        both = [one for one in tables if one in before.tables and one in after.tables]
+        with _Trial.opened(before, after, given) as trial:
+            tried = {name: trial.tried(name, commit) for name in both}
+    return Judged(
+        compared=wanted.shown(one.to_json() for one in tried.values() if isinstance(one, SampledChange)),
+        refused={name: one for name, one in tried.items() if isinstance(one, str)},
+        new=[one for one in tables if one not in before.tables],
+        removed=[one for one in tables if one not in after.tables],
+    )
+
+
+@contextmanager
+def _defined_at(settings: Settings, commit: str) -> Iterator[Defined]:
+    """The definitions of the commit; none where the project was not there yet."""
+    from twinlake.definitions.git_ref import project_at
+    from twinlake.definitions.load_in_subprocess import written
+    from twinlake.definitions.loader import Loaded
+    from twinlake.unit_tests.over_files import Defined
+
+    with project_at(settings.project, commit) as there:
+        if there is None:
+            yield Defined.of(Loaded(tables=()), ())
+            return
+        examples = tuple(one for one in settings.examples if one in there.example_names())
+        sources = there.with_examples(examples)
+        yield Defined.of(written(*sources).loaded(), sources)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Both sides over the same records."""
+
+    before: OverFiles
+    after: OverFiles
+    sides: tuple[Defined, Defined]
+    records: Mapping[str, list[Part]]
+    files: Mapping[str, str]
+
+    @classmethod
+    @contextmanager
+    def opened(cls, before: Defined, after: Defined, given: Sequence[str]) -> Iterator[_Trial]:
+        from twinlake.topics.topic import topic_names
+        from twinlake.unit_tests.over_files import OverFiles
+        from twinlake.unit_tests.sample_files import files_of, records_in
+        from twinlake.witness.rows import Evaluator
+
+        files = files_of(given, topic_names(*before.sources, *after.sources))
+        records = {topic: records_in(file) for topic, file in files.items()}
+        engine = Evaluator()
+        try:
+            sides = (OverFiles(before, after, records, engine), OverFiles(after, before, records, engine))
+            shown = {topic: shown_path(file) for topic, file in files.items()}
+            yield cls(*sides, (before, after), records, shown)
+        finally:
+            engine.close()
+
+    def tried(self, table: str, commit: str) -> SampledChange | str:
+        """What changes, or why that is not known."""
+        from twinlake.releases.compare_found import compare_found
+        from twinlake.witness.refused import Refused
+
+        began = time.perf_counter()
+        old, new = self.sides
+        against = Against(version=commit[:_SHORT], release=None)
+        new.topics_of(table)
+        try:
+            is_same = old.meaning(table) == new.meaning(table)
+        except TwinlakeError as error:
+            return f"it was wrong before: {error.what}"
+        if is_same:
+            return SampledChange(table=table, against=against, changed=False, why=(SAME,), seconds=0.0)
+        why = _differences(old, new, table)
+        side = ""
+        try:
+            found = self.after.shown(table)
+            side = "as it was before: "
+            earlier = self.before.shown(table)
+        except Refused as error:
+            return f"{side}{error.words}"
+        except TwinlakeError as error:
+            if not side:
+                raise
+            return f"{side}{error.what}"
+        seen = self.after.seen(table)
+        compared = compare_found(
+            (commit[:_SHORT], old.tables[table], earlier), (CHANGED, new.tables[table], found),
+            {name: len(records) for name, records in seen.items()},
+        )  # fmt: skip
+        return SampledChange(
+            table=table, against=against, changed=True, why=why, sample=_taken(seen),
+            limits=tuple(self._limits(table)), comparison=compared,
+            seconds=round(time.perf_counter() - began, 3),
+        )  # fmt: skip
+
+    def _limits(self, table: str) -> Iterator[str]:
+        topics = self.sides[1].topics_of(table)
+        named = ", ".join(self.files[name] for name in topics if name in self.files)
+        yield (
+            f"It is what the records of {named} show: how many rows of a lake change is not known."
+            if named
+            else "It has no records at all: name files of them."
+        )
+        if lacking := [name for name in topics if name not in self.files]:
+            yield f"There are no records of {', '.join(lacking)}: what those would add is not seen."
+        both = [dict(one.verdicts(table)) for one in (self.before, self.after)]
+        for counted in both[1:] if both[0] == both[1] else ():
+            if others := {name: many for name, many in counted.items() if name != "valid"}:
+                yield f"Not all of them are valid by their contracts: {_counted(others)}."
+        if both[0] != both[1]:
+            earlier, now = map(_counted, both)
+            yield f"The contracts give them other verdicts: {earlier} before, {now} now."
+
+
+def _taken(seen: Mapping[str, Sequence[Record]]) -> Taken:
+    topics = {}
+    for name, records in seen.items():
+        times = [one.timestamp for one in records]
+        topics[name] = SampledTopic(
+            first_batch=min(1, len(records)), last_batch=len(records), records=len(records),
+            begin=format_moment(min(times)) if times else None,
+            end=format_moment(max(times)) if times else None,
+        )  # fmt: skip
+    many = sum(map(len, seen.values()))
+    return Taken(by="files", records=many, of_records=many, topics=topics)
+
+
+def _counted(verdicts: Mapping[str, int]) -> str:
+    return ", ".join(f"{many:,} {name}" for name, many in verdicts.items()) or "none"
+
+
+def _differences(old: Defined, new: Defined, table: str) -> tuple[str, ...]:
+    """A line for each part of the definition, of what it reads and of its topics that differs."""
+    from twinlake.kinds.dependencies import upstream_tables
+    from twinlake.releases.plan import differences
+
+    def of(kind: Kind, at: str) -> tuple[str, ...]:
+        before = old.tables.get(kind.name)
+        return () if before is None else differences(before.to_json(), kind.to_json(), at)
+
+    lines = [*of(new.tables[table], "")]
+    for name in upstream_tables(new.tables[table], new.tables):
+        lines += of(new.tables[name], f"table {name}")
+    earlier = old.topics_of(table)
+    for name, topic in new.topics_of(table).items():
+        if name in earlier:
+            lines += differences(_of_topic(earlier[name]), _of_topic(topic), f"topic {name}")
+    return tuple(lines)
+
+
+def _of_topic(topic: Topic) -> dict[str, Any]:
+    """What decides what its records mean, by names: a list would differ at every place after a new one."""
+    contract = topic.contract
+    rules = {f"{rule.column} {rule.code}": rule.value for rule in contract.rules}
+    required = {column.name: True for column in contract.columns if column.required}
+    named = {"columns": dict(topic.columns), "rules": to_json(rules), "required": required}
+    return {**contract.meaning(), **named}
