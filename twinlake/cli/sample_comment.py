@@ -24,7 +24,7 @@ MOST = 60_000
 _LONGEST, _LONGEST_SENTENCE = 120, 800
 _MOST_LINES, _MOST_COLUMNS, _MOST_TESTS = 20, 6, 5
 _LEFT_OUT = "\n\nThe rest is left out: `twinlake diff --sample TABLE` shows it.\n"
-_SIGN = re.compile(r"[!-/:-@\[-`{-~]")
+_SIGN = re.compile(r"[!#$&*.:<>?@\[\\\]^_`{|}~]")
 _RUN = re.compile(r"`+")
 
 

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -93,7 +94,7 @@ def _same(blue: _Side, green: _Side, key: _Key, name: str) -> bool:
     left, right = blue.rows[key][name], green.rows[key][name]
     types = (blue.types[name], green.types[name])
     if types[0] != types[1] and not all(map(is_number, types)):
-        return bool(to_json(left) == to_json(right))
+        return _as_text(left) == _as_text(right)
     if is_equal(left, right):
         return True
     known = (one.sizes[key].get(name) for one in (blue, green))
@@ -101,6 +102,16 @@ def _same(blue: _Side, green: _Side, key: _Key, name: str) -> bool:
     if left is None or right is None or not math.isfinite(scale):
         return False
     return scale > 0 and abs(float(left) - float(right)) <= TOLERANCE * scale
+
+
+def _as_text(value: Any) -> str | None:
+    """As Spark casts it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat(" ")
+        return text.rstrip("0") if value.microsecond else text
+    return json.dumps(value) if isinstance(value, bool) else str(to_json(value))
 
 
 def is_equal(left: Any, right: Any) -> bool:
