@@ -44,7 +44,8 @@ def size(one: Mapping[str, Any]) -> str:
     if sample["whole"]:
         return f"all {sample['records']:,} records"
     if sample["by"] == "keys":
-        return f"the {sample['records']:,} records of {sample['keys']:,} keys, of {sample['of_records']:,}"
+        among = f"drawn in the newest {sample['records']:,} of {sample['of_records']:,}"
+        return f"all records of {sample['keys']:,} keys, {among}"
     return f"the newest {sample['records']:,} of {sample['of_records']:,} records"
 
 

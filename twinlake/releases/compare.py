@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from twinlake.base.as_json import to_json
 from twinlake.base.job import Run
@@ -12,6 +12,7 @@ from twinlake.difference.pinned import computed_at, side
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.failing_record import is_of_data
 from twinlake.lake.catalog.maintained_version import (
+    Computed,
     LogView,
     MaintainedVersion,
     Opened,
@@ -20,8 +21,9 @@ from twinlake.lake.catalog.maintained_version import (
     feeds,
     open_version,
 )
-from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.catalog.version import Find, Pin, Version
 from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.comparison import SHOWN, ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.over_time import folded
@@ -38,7 +40,8 @@ def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparis
     if blue not in lake.versions.usable():
         pin = lake.versions.pin(green, run)
         run.progress(1, 2, "steps", f"comparing {green.table} with what {blue} would show", span=1)
-        return compare_pinned(computed_at(_computed(lake, blue), pin), (lake.versions.opened(green), pin))
+        computed = computed_from(lake.logs, blue, lake.versions.get)
+        return compare_pinned(computed_at(computed, pin), (lake.versions.opened(green), pin))
     if (stopped := _where_it_stopped(lake, blue)) is not None:
         run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
         return compare_pinned(stopped, computed_at(lake.versions.opened(green), stopped[1]))
@@ -97,28 +100,35 @@ def _without_owner(lake: OpenLake, version: Version) -> Opened:
     return open_version(lake.path, version, lake.logs, reads)
 
 
-def _computed(lake: OpenLake, version: Version) -> Readable:
-    """The version as the logs alone make it; nothing of its own rows is looked at."""
-    reads = {table: _computed(lake, lake.versions.get(table, name)) for table, name in version.reads.items()}
-    return computed_version(version, lake.logs, reads)
+def computed_from(logs: Mapping[str, Log], version: Version, find: Find) -> Computed | LogView:
+    """The version, and those that it reads, as these logs alone make them; none of their rows are read."""
+    reads = {table: computed_from(logs, find(table, name), find) for table, name in version.reads.items()}
+    return computed_version(version, logs, reads)
 
 
-def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:
-    """The difference of two pinned versions of one table; the pins must be at the same position."""
+def _as_it_is(side: Side) -> Side:
+    return side
+
+
+def compare_pinned(
+    blue: tuple[Readable, Pin], green: tuple[Readable, Pin], taken: Callable[[Side], Side] = _as_it_is
+) -> Comparison:
+    """The difference of two pinned versions of one table, of what is `taken` of their sides; the pins must
+    be at the same position."""
     (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
     for topic in blue_pin.position.keys() & green_pin.position.keys():
         if blue_pin.position[topic] != green_pin.position[topic]:
             raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
-    old, new = side(blue_opened, blue_pin), side(green_opened, green_pin)
+    old, new = taken(side(blue_opened, blue_pin)), taken(side(green_opened, green_pin))
     raises = None
     try:
         found = _differing(blue_opened, green_opened, old, new)
     except Exception as error:  # the release may be what resolves it
-        if not is_of_data(error) or not isinstance(blue_opened, LogView):
+        if not is_of_data(error) or isinstance(blue_opened, MaintainedVersion):
             raise
         if (readable := readable_side(blue_opened, blue_pin)) is None:
             raise
-        old, raises = readable
+        old, raises = taken(readable[0]), readable[1]
         found = _differing(blue_opened, green_opened, old, new)
     keys = green_opened.definition.view_keys
     no_time = _no_time(blue_opened.definition, old, green_opened.definition, new)

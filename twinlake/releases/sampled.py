@@ -15,7 +15,7 @@ CHANGED = "changed"
 
 @dataclass(frozen=True, kw_only=True)
 class Against:
-    """The live version that the changed definition is judged against, and since which release it is live.
+    """The live version that the changed definition is judged against, and the release that has it.
 
     Of records in files it is a commit of git, and no release.
     """
@@ -28,8 +28,8 @@ class Against:
 class SampledTopic:
     """What the sample has of one topic: the batches `first_batch` to `last_batch`, both included.
 
-    `records` counts all of their records, not only those of the drawn keys; `begin` and `end` are the
-    earliest and the latest time that Kafka gave one of them, None where there are none.
+    `records` counts all of their records, whatever their verdict; `begin` and `end` are the earliest and the
+    latest time that Kafka gave one of them, None where there are none.
     """
 
     first_batch: int
@@ -43,9 +43,9 @@ class SampledTopic:
 class Taken:
     """Which records both definitions saw: `records` of the `of_records` that the logs hold.
 
-    By keys, `topics` are what the keys were drawn among, and `keys` how many were drawn. By files, each
-    record is a batch of its own. `whole`: the sample is all of history, so that the comparison is that of
-    `diff`.
+    By keys these are the ones that the keys were drawn among, and of `keys`, so many, every record was read
+    that the logs hold. By files, each record is a batch of its own. `whole`: the sample is all that the logs
+    hold, as what a build would be made of.
     """
 
     by: Literal["records", "keys", "files"]
