@@ -15,7 +15,7 @@ from twinlake.base.errors import visible
 from twinlake.cli.judged import Judged
 from twinlake.cli.release_steps import SHOWN
 from twinlake.cli.sample_shown import AFTER, BEFORE, NEW, NOTHING, REMOVED, against, cost, parts, size
-from twinlake.cli.sample_tests import Tested
+from twinlake.cli.sample_tests import UnitTests
 
 MARKER = "<!-- twinlake diff --sample -->"
 """The first line: who posts the next comment finds this one by it, and replaces it."""
@@ -28,7 +28,7 @@ _SIGN = re.compile(r"[!#$&*.:<>?@\[\\\]^_`{|}~]")
 _RUN = re.compile(r"`+")
 
 
-def comment(found: Judged, tests: Tested) -> str:
+def comment(found: Judged, tests: UnitTests) -> str:
     """The whole text."""
     text = f"{MARKER}\n## {_heading(found)}"
     for piece in _pieces(found, tests):
@@ -71,7 +71,7 @@ def _heading(found: Judged) -> str:
     return f"Tables: {'; '.join(named) or NOTHING}"
 
 
-def _pieces(found: Judged, tests: Tested) -> Iterator[str]:
+def _pieces(found: Judged, tests: UnitTests) -> Iterator[str]:
     """Each is whole in itself: a comment may end after any of them."""
     for table, why in found.refused.items():
         yield f"\n\n{code(table)}: what it shows is not known: {prose(why)}"
@@ -84,7 +84,7 @@ def _pieces(found: Judged, tests: Tested) -> Iterator[str]:
         yield from _table(one)
 
 
-def _tests(tests: Tested) -> Iterator[str]:
+def _tests(tests: UnitTests) -> Iterator[str]:
     if not (tests.passed or tests.failed or tests.waiting):
         return
     failed = f", **{len(tests.failed)} failed**" if tests.failed else ""

@@ -44,7 +44,7 @@ def size(one: Mapping[str, Any]) -> str:
     if sample["whole"]:
         return f"all {sample['records']:,} records"
     if sample["by"] == "keys":
-        among = f"drawn in the newest {sample['records']:,} of {sample['of_records']:,}"
+        among = f"drawn in the newest {sample['records']:,} of {sample['of_records']:,} records"
         return f"all records of {sample['keys']:,} keys, {among}"
     return f"the newest {sample['records']:,} of {sample['of_records']:,} records"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tested:
+class UnitTests:
     """What became of the unit tests of some tables."""
 
     passed: int = 0
@@ -29,13 +29,13 @@ class _NeedsSpark(Exception):
 
 
 @restored()
-def tested(settings: Settings, tables: Sequence[str]) -> Tested:
+def tested(settings: Settings, tables: Sequence[str]) -> UnitTests:
     """Of these tables, as `twinlake test` runs them."""
     from twinlake.unit_tests.project_tests import collect, opened
     from twinlake.unit_tests.running import run
 
     if not tables:
-        return Tested()
+        return UnitTests()
     collected = collect(settings.sources, tables)
     passed, waiting = 0, 0
     failed = [("a test file is wrong", error.what) for error in collected.wrong]
@@ -49,7 +49,7 @@ def tested(settings: Settings, tables: Sequence[str]) -> Tested:
             passed += outcome.passed
             if not outcome.passed:
                 failed.append((case.title, outcome.mistake.what if outcome.mistake else outcome.failure))
-    return Tested(passed=passed, failed=tuple(failed), waiting=waiting)
+    return UnitTests(passed=passed, failed=tuple(failed), waiting=waiting)
 
 
 def _needed() -> Second:

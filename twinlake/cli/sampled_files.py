@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SAME = "the definition, what it reads and its topics' contracts and schemas are the same"
 _SHORT = 12
+_BEFORE = "as it was before: "
 
 
 def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | None) -> Judged:
@@ -32,6 +33,7 @@ def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | 
     from twinlake.definitions.git_ref import commit_of_ref
     from twinlake.definitions.loader import load
     from twinlake.unit_tests.over_files import Defined
+    from twinlake.unit_tests.project_tests import why_not
 
     after = Defined.of(load(*settings.sources), settings.sources)
     wanted.refuse_wrong(after.tables, after.wrong)
@@ -43,10 +45,14 @@ def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | 
         both = [one for one in tables if one in before.tables and one in after.tables]
         with _Trial.opened(before, after, given) as trial:
             tried = {name: trial.tried(name, commit) for name in both}
+    broken = {
+        name: f"{_BEFORE}{error.what}"
+        for name in tables if name not in before.tables and (error := why_not(name, before.wrong))
+    }  # fmt: skip
     return Judged(
         compared=wanted.shown(one.to_json() for one in tried.values() if isinstance(one, SampledChange)),
-        refused={name: one for name, one in tried.items() if isinstance(one, str)},
-        new=[one for one in tables if one not in before.tables],
+        refused={**{name: one for name, one in tried.items() if isinstance(one, str)}, **broken},
+        new=[one for one in tables if one not in before.tables and one not in broken],
         removed=[one for one in tables if one not in after.tables],
     )
 
@@ -86,7 +92,8 @@ class _Trial:
         from twinlake.unit_tests.sample_files import files_of, records_in
         from twinlake.witness.rows import Evaluator
 
-        files = files_of(given, topic_names(*before.sources, *after.sources))
+        inputs = {topic for one in (before, after) for table in one.tables.values() for topic in table.inputs}
+        files = files_of(given, sorted({*topic_names(*before.sources, *after.sources), *inputs}))
         records = {topic: records_in(file) for topic, file in files.items()}
         engine = Evaluator()
         try:
@@ -108,14 +115,14 @@ class _Trial:
         try:
             is_same = old.meaning(table) == new.meaning(table)
         except TwinlakeError as error:
-            return f"it was wrong before: {error.what}"
+            return f"{_BEFORE}{error.what}"
         if is_same:
             return SampledChange(table=table, against=against, changed=False, why=(SAME,), seconds=0.0)
         why = _differences(old, new, table)
         side = ""
         try:
             found = self.after.shown(table)
-            side = "as it was before: "
+            side = _BEFORE
             earlier = self.before.shown(table)
         except Refused as error:
             return f"{side}{error.words}"
@@ -151,6 +158,8 @@ class _Trial:
         if both[0] != both[1]:
             earlier, now = map(_counted, both)
             yield f"The contracts give them other verdicts: {earlier} before, {now} now."
+        definitions = (one.tables[name] for one in self.sides for name in _upstream(one, table))
+        yield from dict.fromkeys(one.in_part for one in definitions if one.in_part)
 
 
 def _taken(seen: Mapping[str, Sequence[Record]]) -> Taken:
@@ -172,21 +181,28 @@ def _counted(verdicts: Mapping[str, int]) -> str:
 
 def _differences(old: Defined, new: Defined, table: str) -> tuple[str, ...]:
     """A line for each part of the definition, of what it reads and of its topics that differs."""
-    from twinlake.kinds.dependencies import upstream_tables
     from twinlake.releases.plan import differences
 
     def of(kind: Kind, at: str) -> tuple[str, ...]:
         before = old.tables.get(kind.name)
         return () if before is None else differences(before.to_json(), kind.to_json(), at)
 
-    lines = [*of(new.tables[table], "")]
-    for name in upstream_tables(new.tables[table], new.tables):
-        lines += of(new.tables[name], f"table {name}")
+    lines = [
+        line for name in _upstream(new, table)
+        for line in of(new.tables[name], "" if name == table else f"table {name}")
+    ]  # fmt: skip
     earlier = old.topics_of(table)
     for name, topic in new.topics_of(table).items():
         if name in earlier:
             lines += differences(_of_topic(earlier[name]), _of_topic(topic), f"topic {name}")
     return tuple(lines)
+
+
+def _upstream(defined: Defined, table: str) -> tuple[str, ...]:
+    """The table, and those that it is made of."""
+    from twinlake.kinds.dependencies import upstream_tables
+
+    return (table, *upstream_tables(defined.tables[table], defined.tables))
 
 
 def _of_topic(topic: Topic) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from twinlake.cli.job_options import Asked
 from twinlake.cli.jobs import lake_client
 from twinlake.cli.judged import Judged, Wanted
 from twinlake.config.settings import Settings
-from twinlake.services.lake_status import tables_of
 
 
 def judged(settings: Settings, wanted: Wanted, sampled: Asked, key: str | None) -> Judged:
@@ -21,7 +20,7 @@ def judged(settings: Settings, wanted: Wanted, sampled: Asked, key: str | None) 
     known = {table.name: table for table in loaded.tables}
     wanted.refuse_wrong(known, loaded.wrong)
     wanted.refuse_unknown(known)
-    live = {one["table"] for one in tables_of(lake_client(settings).status()) if one["live"]}
+    live = (lake_client(settings).status().get("release") or {}).get("tables", {})
     tables = wanted.met(known)
     definitions = {name: one.to_json() for name, one in known.items()}
     compared, refused = list[dict[str, Any]](), dict[str, str]()
