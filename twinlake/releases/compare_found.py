@@ -25,6 +25,8 @@ NO_TIME = "Records of files are not counted by time."
 _Row = Mapping[str, Any]
 _Key = tuple[str, int]
 """The values of a row's key as text, and the how many-th of that key: a wrong definition has several."""
+_Pair = tuple[_Key, _Row | None, _Row | None, tuple[str, ...]]
+"""A row of either side, and the columns in which they differ."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def compare_found(
     shared = [name for name in blue.types if name in green.types and not (meets and name in keys)]
     differing = {key: tuple(name for name in shared if not _same(blue, green, key, name)) for key in both}
     changed = {key: names for key, names in differing.items() if names}
-    pairs = {
+    pairs: dict[str, list[_Pair]] = {
         "changed": [(key, blue.rows[key], green.rows[key], changed[key]) for key in changed],
         "only_blue": [(key, blue.rows[key], None, ()) for key in alone[0]],
         "only_green": [(key, None, green.rows[key], ()) for key in alone[1]],
@@ -146,10 +148,7 @@ def _total(side: _Side, name: str) -> str | None:
     return str(to_json(found)) if values else None
 
 
-def _samples(
-    pairs: Mapping[str, Sequence[tuple[_Key, _Row | None, _Row | None, tuple[str, ...]]]],
-    blue: _Side, green: _Side,
-) -> Iterable[Sample]:  # fmt: skip
+def _samples(pairs: Mapping[str, Sequence[_Pair]], blue: _Side, green: _Side) -> Iterable[Sample]:
     """Of each sort those that have the largest share of what any column of numbers differs by."""
     numbers = [
         name for name, type_ in blue.types.items()

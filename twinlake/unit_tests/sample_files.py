@@ -101,4 +101,4 @@ def _scalar(text: str, mark: yaml.Mark) -> yaml.ScalarNode:
 
 
 def _mark(line: int) -> yaml.Mark:
-    return yaml.Mark("", 0, line, 0, None, None)
+    return yaml.Mark("", 0, line, 0, None, 0)
