@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from twinlake.base.interrupt import restored
 from twinlake.config.settings import Settings
-
-if TYPE_CHECKING:
-    from twinlake.unit_tests.running import Second
+from twinlake.unit_tests.project_tests import collect, opened
+from twinlake.unit_tests.running import Second, run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +29,6 @@ class _NeedsSpark(Exception):
 @restored()
 def tested(settings: Settings, tables: Sequence[str]) -> UnitTests:
     """Of these tables, as `twinlake test` runs them."""
-    from twinlake.unit_tests.project_tests import collect, opened
-    from twinlake.unit_tests.running import run
-
     if not tables:
         return UnitTests()
     collected = collect(settings.sources, tables)

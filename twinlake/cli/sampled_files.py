@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twinlake.base.as_json import to_json
 from twinlake.base.errors import TwinlakeError
@@ -14,27 +14,29 @@ from twinlake.base.files import shown_path
 from twinlake.base.times import format_moment
 from twinlake.cli.judged import Judged, Wanted
 from twinlake.config.settings import Settings
+from twinlake.definitions.git_ref import commit_of_ref, project_at
+from twinlake.definitions.load_in_subprocess import written
+from twinlake.definitions.loader import Loaded, load
+from twinlake.kinds.dependencies import upstream_tables
+from twinlake.kinds.kind import Kind
+from twinlake.releases.compare_found import compare_found
+from twinlake.releases.plan import differences
 from twinlake.releases.sampled import CHANGED, Against, SampledChange, SampledTopic, Taken
-
-if TYPE_CHECKING:
-    from twinlake.kinds.kind import Kind
-    from twinlake.topics.topic import Topic
-    from twinlake.unit_tests.over_files import Defined, OverFiles
-    from twinlake.unit_tests.records import Record
-    from twinlake.unit_tests.source import Part
+from twinlake.topics.topic import Topic, topic_names
+from twinlake.unit_tests.over_files import BEFORE, NOW, Defined, OverFiles
+from twinlake.unit_tests.project_tests import why_not
+from twinlake.unit_tests.records import Record
+from twinlake.unit_tests.sample_files import files_of, records_in
+from twinlake.witness.refused import Refused
+from twinlake.witness.rows import Evaluator
 
 SAME = "the definition, what it reads and its topics' contracts and schemas are the same"
 _SHORT = 12
-_BEFORE = "as it was before: "
+_EARLIER = "as it was before: "
 
 
 def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | None) -> Judged:
     """What the working tree's definitions show otherwise than those of the commit that `ref` names."""
-    from twinlake.definitions.git_ref import commit_of_ref
-    from twinlake.definitions.loader import load
-    from twinlake.unit_tests.over_files import Defined
-    from twinlake.unit_tests.project_tests import why_not
-
     after = Defined.of(load(*settings.sources), settings.sources)
     wanted.refuse_wrong(after.tables, after.wrong)
     commit = commit_of_ref(settings.project.root, ref)
@@ -46,7 +48,7 @@ def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | 
         with _Trial.opened(before, after, given) as trial:
             tried = {name: trial.tried(name, commit) for name in both}
     broken = {
-        name: f"{_BEFORE}{error.what}"
+        name: f"{_EARLIER}{error.what}"
         for name in tables if name not in before.tables and (error := why_not(name, before.wrong))
     }  # fmt: skip
     return Judged(
@@ -60,11 +62,6 @@ def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | 
 @contextmanager
 def _defined_at(settings: Settings, commit: str) -> Iterator[Defined]:
     """The definitions of the commit; none where the project was not there yet."""
-    from twinlake.definitions.git_ref import project_at
-    from twinlake.definitions.load_in_subprocess import written
-    from twinlake.definitions.loader import Loaded
-    from twinlake.unit_tests.over_files import Defined
-
     with project_at(settings.project, commit) as there:
         if there is None:
             yield Defined.of(Loaded(tables=()), ())
@@ -76,61 +73,49 @@ def _defined_at(settings: Settings, commit: str) -> Iterator[Defined]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Both sides over the same records."""
+    """Both sides over the records of these files, by topic."""
 
-    before: OverFiles
-    after: OverFiles
-    sides: tuple[Defined, Defined]
-    records: Mapping[str, list[Part]]
+    over: OverFiles
     files: Mapping[str, str]
 
     @classmethod
     @contextmanager
     def opened(cls, before: Defined, after: Defined, given: Sequence[str]) -> Iterator[_Trial]:
-        from twinlake.topics.topic import topic_names
-        from twinlake.unit_tests.over_files import OverFiles
-        from twinlake.unit_tests.sample_files import files_of, records_in
-        from twinlake.witness.rows import Evaluator
-
         inputs = {topic for one in (before, after) for table in one.tables.values() for topic in table.inputs}
         files = files_of(given, sorted({*topic_names(*before.sources, *after.sources), *inputs}))
         records = {topic: records_in(file) for topic, file in files.items()}
         engine = Evaluator()
         try:
-            sides = (OverFiles(before, after, records, engine), OverFiles(after, before, records, engine))
-            shown = {topic: shown_path(file) for topic, file in files.items()}
-            yield cls(*sides, (before, after), records, shown)
+            over = OverFiles((before, after), records, engine)
+            yield cls(over, {topic: shown_path(file) for topic, file in files.items()})
         finally:
             engine.close()
 
     def tried(self, table: str, commit: str) -> SampledChange | str:
         """What changes, or why that is not known."""
-        from twinlake.releases.compare_found import compare_found
-        from twinlake.witness.refused import Refused
-
         began = time.perf_counter()
-        old, new = self.sides
+        old, new = self.over.sides
         against = Against(version=commit[:_SHORT], release=None)
         new.topics_of(table)
         try:
             is_same = old.meaning(table) == new.meaning(table)
         except TwinlakeError as error:
-            return f"{_BEFORE}{error.what}"
+            return f"{_EARLIER}{error.what}"
         if is_same:
             return SampledChange(table=table, against=against, changed=False, why=(SAME,), seconds=0.0)
         why = _differences(old, new, table)
         side = ""
         try:
-            found = self.after.shown(table)
-            side = _BEFORE
-            earlier = self.before.shown(table)
+            found = self.over.shown(NOW, table)
+            side = _EARLIER
+            earlier = self.over.shown(BEFORE, table)
         except Refused as error:
             return f"{side}{error.words}"
         except TwinlakeError as error:
             if not side:
                 raise
             return f"{side}{error.what}"
-        seen = self.after.seen(table)
+        seen = self.over.seen(NOW, table)
         compared = compare_found(
             (commit[:_SHORT], old.tables[table], earlier), (CHANGED, new.tables[table], found),
             {name: len(records) for name, records in seen.items()},
@@ -142,7 +127,7 @@ class _Trial:
         )  # fmt: skip
 
     def _limits(self, table: str) -> Iterator[str]:
-        topics = self.sides[1].topics_of(table)
+        topics = self.over.sides[NOW].topics_of(table)
         named = ", ".join(self.files[name] for name in topics if name in self.files)
         yield (
             f"It is what the records of {named} show: how many rows of a lake change is not known."
@@ -151,14 +136,14 @@ class _Trial:
         )
         if lacking := [name for name in topics if name not in self.files]:
             yield f"There are no records of {', '.join(lacking)}: what those would add is not seen."
-        both = [dict(one.verdicts(table)) for one in (self.before, self.after)]
+        both = [dict(self.over.verdicts(side, table)) for side in (BEFORE, NOW)]
         for counted in both[1:] if both[0] == both[1] else ():
             if others := {name: many for name, many in counted.items() if name != "valid"}:
                 yield f"Not all of them are valid by their contracts: {_counted(others)}."
         if both[0] != both[1]:
             earlier, now = map(_counted, both)
             yield f"The contracts give them other verdicts: {earlier} before, {now} now."
-        definitions = (one.tables[name] for one in self.sides for name in _upstream(one, table))
+        definitions = (one.tables[name] for one in self.over.sides for name in _upstream(one, table))
         yield from dict.fromkeys(one.in_part for one in definitions if one.in_part)
 
 
@@ -181,8 +166,6 @@ def _counted(verdicts: Mapping[str, int]) -> str:
 
 def _differences(old: Defined, new: Defined, table: str) -> tuple[str, ...]:
     """A line for each part of the definition, of what it reads and of its topics that differs."""
-    from twinlake.releases.plan import differences
-
     def of(kind: Kind, at: str) -> tuple[str, ...]:
         before = old.tables.get(kind.name)
         return () if before is None else differences(before.to_json(), kind.to_json(), at)
@@ -200,8 +183,6 @@ def _differences(old: Defined, new: Defined, table: str) -> tuple[str, ...]:
 
 def _upstream(defined: Defined, table: str) -> tuple[str, ...]:
     """The table, and those that it is made of."""
-    from twinlake.kinds.dependencies import upstream_tables
-
     return (table, *upstream_tables(defined.tables[table], defined.tables))
 
 

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 from twinlake.base.errors import TwinlakeError
 from twinlake.config.project import Project
 from twinlake.definitions.loader import Loaded
-from twinlake.definitions.premises import premises
+from twinlake.definitions.premises import of_topic, premises
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
@@ -21,6 +21,9 @@ from twinlake.unit_tests.records import Record
 from twinlake.unit_tests.sample_files import without
 from twinlake.unit_tests.source import Part
 from twinlake.witness.rows import Evaluator, Found
+
+BEFORE, NOW = 0, 1
+"""The sides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,35 +56,46 @@ class Defined:
 
 
 class OverFiles:
-    """What these definitions show of these records; what was read or shown once is kept."""
+    """What the definitions of both sides show of the same records; what was read or shown once is kept."""
 
     def __init__(
-        self, defined: Defined, other: Defined, records: Mapping[str, list[Part]], engine: Evaluator
+        self, sides: tuple[Defined, Defined], records: Mapping[str, list[Part]], engine: Evaluator
     ) -> None:
-        self._defined, self._other, self._records = defined, other, records
-        self._world = World(defined.tables, defined.topics, engine)
-        self._made, self._folder = Given({}, {}, {}), Path(mkdtemp(dir=engine.folder))
+        self.sides, self._records, self._engine = sides, records, engine
+        self._made = (Given({}, {}, {}), Given({}, {}, {}))
+        self._folders = tuple(Path(mkdtemp(dir=engine.folder)) for _ in sides)
 
-    def shown(self, table: str) -> Found:
+    def shown(self, side: int, table: str) -> Found:
         """Refused where the witness does not evaluate it, TestMistake for a record that the topic cannot
-        have. A field that the other side's topic alone has is left out, as whoever reads JSON leaves it
-        out."""
-        for name, topic in self._defined.topics_of(table).items():
-            if name not in self._made.logs:
-                unknown = self._fields_elsewhere(name, topic)
-                parts = [without(part, unknown) for part in self._records.get(name, ())]
-                add_topic(self._world, self._made, name, parts, self._folder)
-        return self._world.engine.sized(question(self._world, table, self._made, self._folder))
+        have."""
+        defined, made = self.sides[side], self._made[side]
+        for name in defined.topics_of(table):
+            if name not in made.logs:
+                self._read(side, name)
+        world = World(defined.tables, defined.topics, self._engine)
+        return self._engine.sized(question(world, table, made, self._folders[side]))
 
-    def seen(self, table: str) -> dict[str, list[Record]]:
+    def seen(self, side: int, table: str) -> dict[str, list[Record]]:
         """By topic the records of a table that was shown, with their verdicts."""
-        return {name: self._made.records[name] for name in self._defined.topics_of(table)}
+        return {name: self._made[side].records[name] for name in self.sides[side].topics_of(table)}
 
-    def verdicts(self, table: str) -> Counter[str]:
+    def verdicts(self, side: int, table: str) -> Counter[str]:
         """How many of them have which."""
-        return Counter(one.verdict for records in self.seen(table).values() for one in records)
+        return Counter(one.verdict for records in self.seen(side, table).values() for one in records)
 
-    def _fields_elsewhere(self, name: str, topic: Topic) -> set[str]:
-        other = self._other.topics.get(name)
-        fields = set() if other is None else {field.name for field in other.newest.fields}
-        return fields - {field.name for field in topic.newest.fields}
+    def _read(self, side: int, name: str) -> None:
+        """Makes the log of a topic; that of the other side is the same where the topic's files are. A field
+        that the other side's topic alone has is left out, as whoever reads JSON leaves it out."""
+        defined, made, there = self.sides[side], self._made[side], self._made[1 - side]
+        topic, other = defined.topics[name], self.sides[1 - side].topics.get(name)
+        if other is not None and name in there.logs and of_topic(other) == of_topic(topic):
+            made.records[name], made.logs[name] = there.records[name], there.logs[name]
+            return
+        unknown = set() if other is None else _fields(other) - _fields(topic)
+        parts = [without(part, unknown) for part in self._records.get(name, ())]
+        world = World(defined.tables, defined.topics, self._engine)
+        add_topic(world, made, name, parts, self._folders[side])
+
+
+def _fields(topic: Topic) -> set[str]:
+    return {field.name for field in topic.newest.fields}
