@@ -107,7 +107,7 @@ class Page(HTMLParser):
 
 
 def commented(*changes: SampledChange, tests: UnitTests | None = None, **more: Any) -> str:
-    found = Judged(compared=[one.to_json() for one in changes], **more)
+    found = Judged(against="release 3", compared=[one.to_json() for one in changes], **more)
     return comment(found, tests or UnitTests())
 
 
@@ -155,7 +155,7 @@ def test_the_heading_names_every_table_with_what_became_of_it() -> None:
         "## Tables: t would show other rows; s the same rows in the sample; r not known; n new; g gone"
     )
     assert "r: what it shows is not known: why not" in text and "g: its definition is gone" in text
-    assert "Tables: no definition differs" in shown(commented())
+    assert "Tables: no definition differs from release 3" in shown(commented())
 
 
 def test_failing_unit_tests_are_shown_as_they_are() -> None:

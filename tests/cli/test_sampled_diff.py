@@ -111,7 +111,8 @@ def test_as_json_it_is_what_the_lake_server_says_of_each_table(twinlake: Twinlak
     printed = json.loads(done.stdout)
     assert wrong(SAMPLED, printed) == [] and done.exit_code == 1
     assert printed == {
-        "equal": False, "compared": [CHANGE.to_json()] * 2, "refused": {}, "new": [], "removed": []
+        "equal": False, "against": "release 3", "compared": [CHANGE.to_json()] * 2, "refused": {}, "new": [],
+        "removed": [],
     }  # fmt: skip
 
 
@@ -119,7 +120,10 @@ def test_as_json_it_is_what_the_lake_server_says_of_each_table(twinlake: Twinlak
 def test_the_page_says_what_the_lake_server_answers(nothing: bool) -> None:
     made = json.loads(json.dumps(filled(SampledChange, nothing).to_json()))
 
-    whole = {"equal": True, "compared": [made], "refused": {"t": "why"}, "new": ["t"], "removed": ["t"]}
+    whole = {
+        "equal": True, "against": "release 3", "compared": [made], "refused": {"t": "why"}, "new": ["t"],
+        "removed": ["t"],
+    }  # fmt: skip
     assert wrong(SAMPLED, whole) == []
 
 

@@ -71,6 +71,18 @@ def test_without_a_remote_it_is_what_was_committed_last(repository: Path) -> Non
     assert commit_of_ref(repository, None) == git(repository, "rev-parse", "HEAD")
 
 
+def test_a_shallow_clone_does_not_guess(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    git(repository, "switch", "--quiet", "--create", "change")
+    mine = commit_all(repository)
+    git(repository, "switch", "--quiet", "main")
+    clone = tmp_path_factory.mktemp("clones") / "shallow"
+    git(repository, "clone", "--quiet", "--depth=1", "--branch=change", f"file://{repository}", str(clone))
+
+    with pytest.raises(NotFoundError, match="does not know where this branch has left the main one"):
+        commit_of_ref(clone, None)
+    assert commit_of_ref(clone, "HEAD") == mine
+
+
 @pytest.mark.parametrize("ref", ["nope", "HEAD^{tree}", "HEAD~9"])
 def test_what_is_no_commit_is_said_with_how_to_get_it(repository: Path, ref: str) -> None:
     with pytest.raises(NotFoundError) as refused:

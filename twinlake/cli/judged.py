@@ -17,8 +17,10 @@ DIFFERENT, UNKNOWN = 1, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """Every table that was asked for is in one of these."""
+    """Every table that was asked for is in one of these, or a pattern met it and it means what it meant."""
 
+    against: str
+    """What the definitions are compared with, for a person."""
     compared: Sequence[Mapping[str, Any]] = ()
     """Each as `SampledChange` is in JSON."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -37,8 +39,8 @@ class Judged:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "equal": self.equal, "compared": [*self.compared], "refused": dict(self.refused),
-            "new": [*self.new], "removed": [*self.removed],
+            "equal": self.equal, "against": self.against, "compared": [*self.compared],
+            "refused": dict(self.refused), "new": [*self.new], "removed": [*self.removed],
         }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from twinlake.base.errors import visible
 from twinlake.cli.judged import Judged
 from twinlake.cli.release_steps import SHOWN
-from twinlake.cli.sample_shown import AFTER, BEFORE, NEW, NOTHING, REMOVED, against, cost, parts, size
+from twinlake.cli.sample_shown import AFTER, BEFORE, NEW, REMOVED, against, cost, nothing, parts, size
 from twinlake.cli.sample_tests import UnitTests
 
 MARKER = "<!-- twinlake diff --sample -->"
@@ -68,7 +68,7 @@ def _heading(found: Judged) -> str:
             (found.refused, "not known"), (found.new, "new"), (found.removed, "gone"),
         ) if tables
     ]  # fmt: skip
-    return f"Tables: {'; '.join(named) or NOTHING}"
+    return f"Tables: {'; '.join(named) or prose(nothing(found))}"
 
 
 def _pieces(found: Judged, tests: UnitTests) -> Iterator[str]:

@@ -10,7 +10,6 @@ from twinlake.cli.output import Words, say, show_rows
 from twinlake.cli.release_steps import show_samples
 
 BEFORE, AFTER = "before", "now"
-NOTHING = "no definition differs"
 
 
 def show(found: Judged) -> None:
@@ -23,11 +22,16 @@ def show(found: Judged) -> None:
     for table in found.removed:
         say((table, "bold"), f": {REMOVED}")
     if not (found.compared or found.refused or found.new or found.removed):
-        say(NOTHING)
+        say(nothing(found))
 
 
 NEW = "it is new, there is nothing to compare it with"
 REMOVED = "its definition is gone"
+
+
+def nothing(found: Judged) -> str:
+    """Of tables that patterns met, and that all mean what they meant."""
+    return f"no definition differs from {found.against}"
 
 
 def against(one: Mapping[str, Any]) -> str:

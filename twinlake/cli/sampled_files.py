@@ -52,6 +52,7 @@ def judged(settings: Settings, wanted: Wanted, given: Sequence[str], ref: str | 
         for name in tables if name not in before.tables and (error := why_not(name, before.wrong))
     }  # fmt: skip
     return Judged(
+        against=f"commit {commit[:_SHORT]}",
         compared=wanted.shown(one.to_json() for one in tried.values() if isinstance(one, SampledChange)),
         refused={**{name: one for name, one in tried.items() if isinstance(one, str)}, **broken},
         new=[one for one in tables if one not in before.tables and one not in broken],

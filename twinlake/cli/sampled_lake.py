@@ -20,7 +20,8 @@ def judged(settings: Settings, wanted: Wanted, sampled: Asked, key: str | None) 
     known = {table.name: table for table in loaded.tables}
     wanted.refuse_wrong(known, loaded.wrong)
     wanted.refuse_unknown(known)
-    live = (lake_client(settings).status().get("release") or {}).get("tables", {})
+    release = lake_client(settings).status().get("release") or {"number": None, "tables": {}}
+    live = release["tables"]
     tables = wanted.met(known)
     definitions = {name: one.to_json() for name, one in known.items()}
     compared, refused = list[dict[str, Any]](), dict[str, str]()
@@ -38,5 +39,6 @@ def judged(settings: Settings, wanted: Wanted, sampled: Asked, key: str | None) 
                 raise
             refused[name] = f"{error.what}: {error.why}" if error.why else error.what
     return Judged(
-        compared=wanted.shown(compared), refused=refused, new=[one for one in tables if one not in live]
-    )
+        against="an empty lake" if release["number"] is None else f"release {release['number']}",
+        compared=wanted.shown(compared), refused=refused, new=[one for one in tables if one not in live],
+    )  # fmt: skip

@@ -28,7 +28,12 @@ def commit_of_ref(root: Path, ref: str | None) -> str:
         return _commit(root, ref)
     head = _commit(root, "HEAD")
     bases = (_asked(root, "merge-base", head, main) for main in MAIN)
-    return next((base.stdout.strip() for base in bases if not base.returncode), head)
+    base = next((one.stdout.strip() for one in bases if not one.returncode), None)
+    if base is None and _done(root, "rev-parse", "--is-shallow-repository") == "true":
+        why = "this clone is shallow: it has only the newest commits of one branch"
+        remedy = "fetch more (`git fetch --unshallow`), or name a commit: --against HEAD^1"
+        raise NotFoundError("git does not know where this branch has left the main one", why, remedy)
+    return base or head
 
 
 @contextmanager

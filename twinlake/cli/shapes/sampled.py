@@ -12,6 +12,7 @@ SAMPLED = Value(
     "differ, else 3 where that is not known of a table.",
     keys=keys("""
         equal     boolean           whether no row of the tables that were compared differs
+        against   string            what the definitions are compared with, for a person
         compared  list of object    an object for each table that both sides have; of those that a pattern
             meets, for each that is changed
         refused   object of string  by table, why what it shows is not known
