@@ -17,7 +17,7 @@ from tests.cli.json_shapes import filled, wrong
 from tests.cli.test_sample_comment import CHANGE, UNCHANGED
 from twinlake.base.errors import DefinitionError, NotFoundError, TwinlakeError, UsageError
 from twinlake.cli.shapes.sampled import SAMPLED
-from twinlake.releases.sampled import SampledChange
+from twinlake.releases.sampled import SampledChange, SampledTopic
 
 Twinlake = Callable[..., Result]
 TABLES = ["latest_order", "orders", "sales_per_region"]
@@ -75,23 +75,30 @@ def test_every_figure_is_shown_with_the_sample_that_it_is_of(twinlake: Twinlake)
     ]
 
 
+NEWEST = "the newest 98,304 of 1,000,000 records"
+ONE = SampledTopic(first_batch=9, last_batch=9, records=5, begin="a", end="b")
+NONE = SampledTopic(first_batch=0, last_batch=0, records=0, begin=None, end=None)
+
+
 @pytest.mark.parametrize(
-    ("taken", "size"),
+    ("taken", "size", "place"),
     [
-        (
-            {"by": "keys", "keys": 50},
-            "all records of 50 keys, drawn in the newest 98,304 of 1,000,000 records",
-        ),
-        ({"whole": True, "of_records": 98_304}, "all 98,304 records"),
+        ({"by": "keys", "keys": 50}, f"all records of 50 keys, drawn in {NEWEST}", "keys of 98,304 records"),
+        ({"whole": True}, "all 98,304 records", "98,304 records, batch 12 to 40, "),
+        ({"topics": {"orders": ONE}}, NEWEST, "5 records, batch 9, a to b"),
+        ({"topics": {"orders": NONE}}, NEWEST, "no records"),
     ],
 )
-def test_the_size_says_what_was_taken(twinlake: Twinlake, taken: dict[str, Any], size: str) -> None:
+def test_the_size_says_what_was_taken(
+    twinlake: Twinlake, taken: dict[str, Any], size: str, place: str
+) -> None:
     assert CHANGE.sample is not None
     change = replace(CHANGE, sample=replace(CHANGE.sample, **taken))
 
-    done = twinlake(answers(change), "diff", "--sample", "sales_per_region")
+    said = lines(twinlake(answers(change), "diff", "--sample", "sales_per_region"))
 
-    assert f"t against release 3 (b-1), over {size}: different" in lines(done)
+    assert said[1] == f"t against release 3 (b-1), over {size}: different"
+    assert said[2].startswith(f"    orders: {place}")
 
 
 def test_of_a_pattern_the_tables_that_mean_what_is_live_are_left_out(twinlake: Twinlake) -> None:

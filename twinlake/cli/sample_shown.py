@@ -54,14 +54,17 @@ def size(one: Mapping[str, Any]) -> str:
 
 
 def parts(one: Mapping[str, Any]) -> Iterator[str]:
-    """Of each topic, where the sample lies."""
+    """Of each topic, where the sample lies, or the records that its keys were drawn among."""
+    by = one["sample"]["by"]
     for name, topic in one["sample"]["topics"].items():
         if not topic["records"]:
             yield f"{name}: no records"
             continue
-        batches = f"batch {topic['first_batch']:,} to {topic['last_batch']:,}, "
-        where = "" if one["sample"]["by"] == "files" else batches
-        yield f"{name}: {topic['records']:,} records, {where}{topic['begin']} to {topic['end']}"
+        first, last = topic["first_batch"], topic["last_batch"]
+        batches = f"batch {first:,}, " if first == last else f"batch {first:,} to {last:,}, "
+        records = f"{'keys of ' if by == 'keys' else ''}{topic['records']:,} records"
+        where = "" if by == "files" else batches
+        yield f"{name}: {records}, {where}{topic['begin']} to {topic['end']}"
 
 
 def cost(one: Mapping[str, Any]) -> Iterator[str]:
