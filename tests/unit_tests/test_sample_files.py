@@ -58,7 +58,8 @@ def test_what_a_view_of_valid_records_shows_besides_is_left_out(tmp_path: Path, 
     [
         ('{"page": }', 10, "it is not JSON: Expecting value"),
         ('["page"]', 1, "it is no object"),
-        ("[" * 100_000, 1, "it is not JSON: it is nested too deeply"),
+        ("[" * 100_000, 1, "it is nested too deeply"),
+        ('{"page": "\\ud800"}', 1, "a text in it has half a character"),
     ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str, column: int, why: str) -> None:

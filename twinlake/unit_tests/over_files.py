@@ -15,6 +15,7 @@ from twinlake.definitions.premises import of_topic, premises
 from twinlake.kinds.dependencies import upstream_topics
 from twinlake.kinds.kind import Kind
 from twinlake.topics.topic import Topic, load_topic
+from twinlake.unit_tests.arrow_rows import write
 from twinlake.unit_tests.given import Given, World, add_topic, question
 from twinlake.unit_tests.project_tests import bound
 from twinlake.unit_tests.records import Record
@@ -94,7 +95,7 @@ class OverFiles:
         unknown = set() if other is None else _fields(other) - _fields(topic)
         parts = [without(part, unknown) for part in self._records.get(name, ())]
         world = World(defined.tables, defined.topics, self._engine)
-        add_topic(world, made, name, parts, self._folders[side])
+        add_topic(world, made, name, parts, self._folders[side], write)
 
 
 def _fields(topic: Topic) -> set[str]:

@@ -64,24 +64,20 @@ def without(part: Part, names: Collection[str]) -> Part:
 
 def _object(file: Path, number: int, line: str) -> yaml.Node:
     try:
-        found = json.loads(
-            line, object_pairs_hook=_Pairs, parse_float=_Number, parse_int=_Number, parse_constant=_Number
-        )
-    except (ValueError, RecursionError) as error:
-        column = getattr(error, "colno", 1)
-        why = getattr(error, "msg", "it is nested too deeply")
-        raise TestMistake(file, number + 1, column, f"it is not JSON: {why}") from error
-    if not isinstance(found, _Pairs):
-        raise TestMistake(file, number + 1, 1, "it is no object", "write one record a line: {...}")
-    return _node(found, _mark(number))
+        found = json.loads(line, object_pairs_hook=_Pairs, parse_float=str, parse_int=str, parse_constant=str)
+        if not isinstance(found, _Pairs):
+            raise TestMistake(file, number + 1, 1, "it is no object", "write one record a line: {...}")
+        return _node(found, _mark(number))
+    except json.JSONDecodeError as error:
+        raise TestMistake(file, number + 1, error.colno, f"it is not JSON: {error.msg}") from error
+    except UnicodeEncodeError as error:
+        raise TestMistake(file, number + 1, 1, "a text in it has half a character") from error
+    except RecursionError as error:
+        raise TestMistake(file, number + 1, 1, "it is nested too deeply") from error
 
 
 class _Pairs(list[tuple[str, Any]]):
     """The members of an object: a name that is there twice is a mistake, which a dict would hide."""
-
-
-class _Number(str):
-    """A number with all its digits."""
 
 
 def _node(value: Any, mark: yaml.Mark) -> yaml.Node:
@@ -97,6 +93,8 @@ def _node(value: Any, mark: yaml.Mark) -> yaml.Node:
 
 
 def _scalar(text: str, mark: yaml.Mark) -> yaml.ScalarNode:
+    """UnicodeEncodeError for what no engine can keep."""
+    text.encode()
     return yaml.ScalarNode(TEXT, text, mark)
 
 
