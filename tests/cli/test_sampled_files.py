@@ -120,6 +120,23 @@ def test_words_alone_change_nothing_and_another_text_of_the_same_meaning_no_row(
     assert same.exit_code == 0 and "over 5 records of files: equal" in same.stdout
 
 
+def test_doubles_are_equal_as_far_as_what_was_added_up_lets_them(project: Path) -> None:
+    """Where large ones cancel, the average alone is no measure of how near two of them are."""
+    seconds = (1e9, -1e9, 0.3)
+    rows = [
+        {"id": f"x{number}", "page": "a", "cents": 5, "seconds": one, "at": "2026-01-31T12:00:00Z"}
+        for number, one in enumerate(seconds)
+    ]
+    (project / "samples/visits.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (project / TABLE).write_text(PAGES.replace('"seconds": "seconds"', '"seconds": "seconds + 0.1D - 0.1D"'))
+    near = diff(tables="pages")
+    (project / TABLE).write_text(PAGES.replace('"seconds": "seconds"', '"seconds": "seconds + 30D"'))
+    far = diff(tables="pages")
+
+    assert sum(one + 0.1 - 0.1 for one in seconds) != sum(seconds)
+    assert (near.exit_code, far.exit_code) == (0, 1), near.output
+
+
 def test_a_contract_that_refuses_more_is_a_change_of_the_tables_of_its_topic(project: Path) -> None:
     (project / CONTRACT).write_text(VISITS.replace("maximum: 7", "maximum: 6"))
 
