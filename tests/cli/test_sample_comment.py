@@ -155,6 +155,9 @@ def test_the_heading_names_every_table_with_what_became_of_it() -> None:
         "## Tables: t would show other rows; s the same rows in the sample; r not known; n new; g gone"
     )
     assert "r: what it shows is not known: why not" in text and "g: its definition is gone" in text
+    many = [f"t{number}" for number in range(5_000)]
+    assert shown(commented(new=many)).splitlines()[1].endswith(", t19 and 4980 more new")
+    assert len(commented(new=many)) <= MOST
     assert "Tables: no definition differs from release 3" in shown(commented())
 
 

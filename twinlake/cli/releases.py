@@ -102,8 +102,8 @@ def diff_command(
     Green versions that are not there yet are built first, as `twinlake build` does.
 
     With --sample nothing is planned or built: the definitions as they are written now are compared with the
-    live versions over the newest records, within seconds. With --records-from neither a lake nor Spark runs;
-    exit code 3 then: the second engine does not evaluate all of it.
+    live versions over the newest records, within seconds. With --records-from neither a lake nor Spark runs.
+    Exit code 3: what a table shows is not known, as where the second engine does not evaluate it.
     """
     settings = load_settings()
     if sample is not None:

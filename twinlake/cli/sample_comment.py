@@ -62,13 +62,18 @@ def _heading(found: Judged) -> str:
     differ = [one["table"] for one in found.compared if not one["equal"]]
     same = [one["table"] for one in found.compared if one["equal"]]
     named = [
-        f"{', '.join(map(code, tables))} {words}"
+        f"{_named(list(tables))} {words}"
         for tables, words in (
             (differ, "would show other rows"), (same, "the same rows in the sample"),
             (found.refused, "not known"), (found.new, "new"), (found.removed, "gone"),
         ) if tables
     ]  # fmt: skip
     return f"Tables: {'; '.join(named) or prose(nothing(found))}"
+
+
+def _named(tables: Sequence[str]) -> str:
+    more = f" and {len(tables) - _MOST_LINES} more" if len(tables) > _MOST_LINES else ""
+    return f"{', '.join(map(code, tables[:_MOST_LINES]))}{more}"
 
 
 def _pieces(found: Judged, tests: UnitTests) -> Iterator[str]:
