@@ -40,9 +40,10 @@ def engine() -> Iterator[Evaluator]:
 
 def read(file: Path) -> tuple[list[Any], list[Any]]:
     """The types of a file's columns as the second engine sees them, and its rows as text."""
-    relation = duckdb.sql(f"SELECT * FROM read_parquet('{file}')")
-    types = [*zip(relation.columns, map(str, relation.types), strict=True)]
-    return types, [tuple(map(repr, row)) for row in relation.fetchall()]
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT * FROM read_parquet('{file}')")
+        types = [(name, str(type_)) for name, type_, *_ in found.description or ()]
+        return types, [tuple(map(repr, row)) for row in found.fetchall()]
 
 
 @pytest.mark.parametrize("type_", VALUES)
