@@ -18,11 +18,14 @@ from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Hopping, Tumbling
 
-COLUMNS = {"customer": "customer", "order_id": "order_id", "at": "ordered_at", "amount": "amount"}
+COLUMNS = {
+    "customer": "customer", "order_id": "order_id", "at": "ordered_at", "amount": "amount",
+    "price": "CAST(amount AS double)",
+}  # fmt: skip
 OF_CUSTOMER: dict[str, Any] = {"inputs": ("orders",), "columns": COLUMNS, "keys": ("customer",)}
 MINUTES = Aggregate(
     name="minutes", window=Tumbling(on="at", size="1 minute"), **OF_CUSTOMER,
-    measures={"n": Count(), "sales": Sum("amount"), "average": Avg("CAST(amount AS double)")},
+    measures={"n": Count(), "sales": Sum("amount"), "average": Avg("price")},
 )  # fmt: skip
 LINES = Events(name="lines", inputs=("orders",), columns={"order_id": "order_id", "amount": "amount"})
 STORE = Store(keys=("customer",), on="at", cell="1 minute")
@@ -52,12 +55,12 @@ DEARER = COLUMNS | {"amount": "CAST(amount * 2 AS decimal(12,2))"}
 CHANGED: dict[str, Any] = {
     **TABLES,
     "spent": replace(SPENT, where=NO_CANCELLED),
-    "newest": replace(NEWEST, where=NO_CANCELLED),
+    "newest": replace(NEWEST, where="order_id < 145"),
     "minutes": replace(MINUTES, where="order_id % 7 <> 0"),
     "hops": replace(TABLES["hops"], where=NO_CANCELLED),
     "lines": replace(LINES, columns={"order_id": "order_id", "amount": "-amount"}),
     "gone": replace(GONE, where="status = 'cancelled' AND order_id % 20 = 0"),
-    "visits": replace(VISITS, gap="8 seconds"),
+    "visits": replace(VISITS, gap="5 seconds"),
     "dearest": replace(TABLES["dearest"], rows=1),
     "prices": replace(TABLES["prices"], columns=DEARER),
 }

@@ -51,9 +51,17 @@ def sample(lake: Lake, table: str, definitions: Mapping[str, Any] = CHANGED, **p
 
 
 def figures(compared: Mapping[str, Any]) -> dict[str, Any]:
-    """A comparison without the names of what was compared."""
+    """A comparison without the names of what was compared; doubles as far as they are compared."""
     left = ("blue", "green", "report")
-    return {name: value for name, value in compared.items() if name not in left}
+    return {name: _rounded(value) for name, value in compared.items() if name not in left}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("table", JUDGED)
@@ -130,7 +138,7 @@ def test_why_and_what_a_build_would_cost_is_what_the_plan_says(lake: Lake) -> No
     cost = {name: plan["spent"][name] for name in ("records", "bytes", "minutes_estimate", "history")}
 
     assert spent["why"] == ["where: nothing -> status <> 'cancelled'"]
-    assert buyers["why"][-1] == "newest: where: nothing -> status <> 'cancelled'"
+    assert buyers["why"][-1] == "newest: where: nothing -> order_id < 145"
     assert "spent: where: nothing -> status <> 'cancelled'" in buyers["why"]
     assert spent["against"] == {"version": plan["spent"]["blue"], "release": 1}
     assert {name: spent["cost"][name] for name in cost} == cost and spent["cost"]["reaches_back"]

@@ -20,7 +20,7 @@ from twinlake.difference.diff import Side
 from twinlake.difference.pinned import computed_at, only
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.failing_record import REMEDY, is_of_data
-from twinlake.lake.catalog.maintained_version import LogView
+from twinlake.lake.catalog.maintained_version import LogView, Readable
 from twinlake.lake.catalog.version import Pin
 from twinlake.lake.log.recent import Batches, Recent, everything, newest
 from twinlake.lake.log.sampled_log import sampled
@@ -175,7 +175,7 @@ def _no_keys(definition: Kind, why: str) -> UsageError:
     return UsageError(what, why, "judge it by the newest records (`--records`)")
 
 
-def _definitions(opened: Computable) -> Iterator[Kind]:
+def _definitions(opened: Readable) -> Iterator[Kind]:
     """That of a version, and of all that it reads."""
     yield opened.definition
     for read in opened.reads.values() if isinstance(opened, LogView) else ():
