@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.releases.sampled_tables import BUYERS, LINES, MINUTES, NEWEST, SPENT
 from twinlake.releases.sample_limits import limits
-from twinlake.releases.sampled import Taken
+from twinlake.releases.sampled import SampledTopic, Taken
 
 PART = Taken(by="records", records=50, of_records=1_500, topics={})
 KEYS = replace(PART, by="keys", keys=3)
@@ -38,3 +38,15 @@ def test_all_of_history_lacks_nothing_but_what_retention_has_deleted() -> None:
     assert limits([MINUTES], WHOLE, DELETED) == deleted
     assert limits([MINUTES], KEYS, DELETED)[1:] == deleted
     assert limits([LINES], PART, DELETED) == limits([LINES], PART, {})
+
+
+def test_topics_whose_samples_begin_at_one_time_need_no_word() -> None:
+    noon, one = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"
+    orders = SampledTopic(first_batch=3, last_batch=4, records=50, begin=noon, end=one)
+    alike = replace(PART, topics={"orders": orders, "refunds": orders})
+    other = replace(PART, topics={"orders": orders, "refunds": replace(orders, begin=one)})
+
+    assert limits([LINES], alike, {}) == limits([LINES], PART, {})
+    assert limits([LINES], other, {})[1:] == (
+        f"The sampled records of the topics begin at different times: orders at {noon}, refunds at {one}.",
+    )

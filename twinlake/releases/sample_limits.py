@@ -14,6 +14,7 @@ def limits(definitions: Iterable[Kind], taken: Taken, starts: Mapping[str, int])
     has, by topic, up to which time in microseconds retention has deleted records."""
     found = [*_of_sample(taken)]
     if taken.by == "records" and not taken.whole:
+        found += _of_topics(taken)
         found += (one.in_part for one in definitions if one.in_part)
     if taken.by == "keys" or taken.whole:
         found += (
@@ -32,3 +33,11 @@ def _of_sample(taken: Taken) -> Iterator[str]:
             f"Counts and totals are of {taken.records:,} of {taken.of_records:,} records, and no estimate "
             "for all of history."
         )
+
+
+def _of_topics(taken: Taken) -> Iterator[str]:
+    """Each topic has its own newest records, so that a slow one reaches back further."""
+    begins = {name: one.begin for name, one in taken.topics.items() if one.begin}
+    if len(set(begins.values())) > 1:
+        listed = ", ".join(f"{name} at {begin}" for name, begin in begins.items())
+        yield f"The sampled records of the topics begin at different times: {listed}."

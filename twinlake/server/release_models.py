@@ -88,7 +88,8 @@ class SampleParams(Params):
     definitions: Definitions = None
     records: int = Field(
         default=SAMPLE_RECORDS, ge=1, le=10_000_000,
-        description="at most so many records, the newest batches of the log that together hold no more",
+        description="so many records at most: the newest batches of each topic that together hold no more; "
+        "always the newest one",
     )  # fmt: skip
     keys: int | None = Field(
         default=None, ge=1, le=1_000_000,
