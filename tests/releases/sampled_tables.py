@@ -20,7 +20,7 @@ from twinlake.kinds.windows import Hopping, Tumbling
 
 COLUMNS = {
     "customer": "customer", "order_id": "order_id", "at": "ordered_at", "amount": "amount",
-    "price": "CAST(amount AS double)",
+    "price": "CAST(order_id AS double) / 4",  # a sum of such doubles is the same in any order
 }  # fmt: skip
 OF_CUSTOMER: dict[str, Any] = {"inputs": ("orders",), "columns": COLUMNS, "keys": ("customer",)}
 MINUTES = Aggregate(
