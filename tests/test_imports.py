@@ -83,8 +83,8 @@ SLOW = {"numpy", "pyarrow", "polars", "authlib", "pydantic", "duckdb", "sqlglot"
 """What a command imports where it needs it: all of them wait for what is imported before."""
 MAY_READ_THE_ENVIRONMENT = {"cli", "setup", "services", "airflow", "face"}
 CLIENTS = (
-    "twinlake.server.client", "twinlake.server.job_models", "twinlake.server.job_fields",
-    "twinlake.server.outcomes",
+    "twinlake.server.client", "twinlake.server.job_models", "twinlake.server.release_models",
+    "twinlake.server.job_fields", "twinlake.server.outcomes",
     "twinlake.reading.client", "twinlake.reading.quarantined", "twinlake.reading.server_address",
     "twinlake.reading.export_client", "twinlake.reading.facts_client", "twinlake.reading.wire",
     "twinlake.reading.typed_files",

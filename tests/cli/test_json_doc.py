@@ -30,7 +30,7 @@ from twinlake.lake.catalog.release_log import Release
 from twinlake.reference.commands import text as commands_text
 from twinlake.reference.json_output import COMMANDS, text
 from twinlake.releases.build import Built
-from twinlake.releases.compare import Comparison
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.decide import Decision
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.promote import Switched

@@ -22,8 +22,8 @@ from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.plans import Change, Plans
 from twinlake.lake.catalog.release_log import Release
 from twinlake.releases.promote import Refused
-from twinlake.server.job_models import RetireParams
 from twinlake.server.release_jobs import Planned
+from twinlake.server.release_models import RetireParams
 
 Twinlake = Callable[..., Result]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from twinlake.lake.catalog.plans import Change, Plan
 from twinlake.lake.catalog.release_log import Release
-from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.comparison import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.gate_checks import Check, Gate
 from twinlake.releases.over_time import Lines, OverTime
 from twinlake.releases.timeline import Entry, PlanFacts, Switch

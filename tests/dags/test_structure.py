@@ -12,7 +12,7 @@ from tests.project import OURS, PROJECT
 from twinlake.airflow.release import MOST_RUNS
 from twinlake.config.sections import Limits
 from twinlake.config.settings import Services, Settings
-from twinlake.server.job_models import RetireParams
+from twinlake.server.release_models import RetireParams
 from twinlake.services import airflow
 from twinlake.services.folders import folders_of
 from twinlake.services.part import Context

@@ -116,5 +116,5 @@ def test_what_the_schedule_does_and_what_only_looks_are_no_acts() -> None:
 def test_every_kind_of_job_that_is_an_act_is_one_of_the_lake_server() -> None:
     from twinlake.server.all_jobs import KINDS
 
-    looks = {"check", "diff", "gate", "maintain"}
+    looks = {"check", "diff", "gate", "maintain", "sample"}
     assert set(KINDS) == audit_log.ACTS | looks

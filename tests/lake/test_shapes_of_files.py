@@ -14,7 +14,7 @@ from twinlake.changelog.changelogs import Changelogs
 from twinlake.lake.catalog import stalled, version
 from twinlake.lake.catalog.plans import Plans
 from twinlake.lake.log.active_topics import active_topic
-from twinlake.releases.compare import Comparison
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.services.folders import Folders
 from twinlake.services.supervise import record

@@ -10,7 +10,7 @@ import pytest
 
 from tests.releases.test_report import DIFF
 from twinlake.difference.over_time import Bucket, Buckets
-from twinlake.releases.compare import ComparedColumn, Comparison
+from twinlake.releases.comparison import ComparedColumn, Comparison
 from twinlake.releases.drawn import drawn
 from twinlake.releases.over_time import MOST_COLUMNS, OverTime, folded, span_text
 from twinlake.releases.shown import as_shown

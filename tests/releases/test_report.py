@@ -10,7 +10,7 @@ import pytest
 
 from twinlake.difference.over_time import Bucket, Buckets
 from twinlake.lake.catalog.plans import Change, Plan, Plans
-from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.comparison import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.gate_checks import Check, Gate
 from twinlake.releases.over_time import Lines, OverTime, folded
 from twinlake.releases.report import render

@@ -17,6 +17,7 @@ from twinlake.server.api import build_app
 SOME: dict[str, dict[str, Any]] = {
     "rebuild": {"table": "t"}, "verify": {"table": "t"}, "maintain": {}, "accept": {"topic": "t"},
     "replay": {"topic": "t"}, "plan": {}, "build": {"plan": "p"}, "diff": {"table": "t"},
+    "sample": {"table": "t"},
     "gate": {"plan": "p"}, "promote": {"plan": "p", "approved_by": "me"},
     "reject": {"plan": "p", "rejected_by": "me"}, "rollback": {"approved_by": "me"},
     "retire": {}, "changelog": {"table": "t", "topic": "c"}, "publish": {"table": "t"},
@@ -26,7 +27,8 @@ SOME: dict[str, dict[str, Any]] = {
     "webhook": {"table": "t", "url": "https://example.com/changes"},
 }  # fmt: skip
 """Of every kind of job, parameters that are right."""
-NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"))
+NUMBERS = (("rollback", "to"), ("rollback", "live"), ("retire", "keep"), ("sample", "records"),
+           ("sample", "keys"))  # fmt: skip
 FLAGS = (("rebuild", "due"), ("rebuild", "repair"), ("verify", "due"), ("verify", "repair"),
          ("reload", "check"), ("expire", "check"), ("webhook", "stop"))  # fmt: skip
 TEXTS = [

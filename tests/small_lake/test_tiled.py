@@ -18,7 +18,7 @@ from twinlake.kinds.windows import TILE
 from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.version import stored_versions
 from twinlake.releases import tiled
-from twinlake.releases.compare import Comparison
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.tiled import outdated
 
 pytestmark = [pytest.mark.services, pytest.mark.faults]

@@ -15,7 +15,7 @@ from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import log, report_of, run_job, triggered_by
 from twinlake.airflow.task import ReportedTask, ShownFailure, lake_task
 from twinlake.base.errors import visible
-from twinlake.server.job_models import GateParams, PlanParams
+from twinlake.server.release_models import GateParams, PlanParams
 
 MOST_RUNS = 5
 """One that waits for its approval stops no other; once another is live, promote refuses it."""

@@ -13,7 +13,8 @@ from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, run_limit
 from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import run_job, skip_scheduled_without_folder, triggered_by
 from twinlake.airflow.task import lake_task
-from twinlake.server.job_models import BackupParams, ReloadParams, ReplayParams, RetireParams, RollbackParams
+from twinlake.server.job_models import BackupParams, ReloadParams, ReplayParams
+from twinlake.server.release_models import RetireParams, RollbackParams
 
 NAME = "^[a-z][a-z0-9_]*$"
 REASON = "^[a-z][a-z0-9_]*(:[A-Za-z][A-Za-z0-9_]*)?$"

@@ -15,13 +15,18 @@ from twinlake.base.errors import first_lines
 from twinlake.difference.diff import Side
 from twinlake.difference.pinned import side
 from twinlake.kinds.expression import Stage
-from twinlake.lake.catalog.failing_record import FailingRecord, first_failing, is_of_data
-from twinlake.lake.catalog.maintained_version import LogView
+from twinlake.lake.catalog.failing_record import FailingRecord, failing_record, first_failing, is_of_data
+from twinlake.lake.catalog.maintained_version import Computed, LogView, MaintainedVersion
 from twinlake.lake.catalog.version import Pin
 from twinlake.topics import record_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_NO_ROWS = "its rows cannot be computed"
+Computable = LogView | Computed
+"""What is computed when it is read: of a maintained version nothing can raise any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +51,7 @@ class Failing:
         return {name: getattr(self.record, name) for name in ("topic", "epoch", "partition", "offset")}
 
 
-def readable_side(view: LogView, pin: Pin) -> tuple[Side, str] | None:
+def readable_side(view: Computable, pin: Pin) -> tuple[Side, str] | None:
     """The side of a pinned view that raises: NULL in columns that do, no row where a key or a condition does.
     With it, what raises and for which record; None for a view that can be read.
 
@@ -66,7 +71,7 @@ def readable_side(view: LogView, pin: Pin) -> tuple[Side, str] | None:
     return replace(whole, rows=rows), found.words
 
 
-def raising(view: LogView, pin: Pin, rows: DataFrame) -> Failing | None:
+def raising(view: Computable, pin: Pin, rows: DataFrame) -> Failing | None:
     """What makes these rows of the pinned view raise, all of which are computed; None if nothing does."""
     error = _raised(rows)
     return failing(view, pin, error) if error else None
@@ -77,7 +82,7 @@ def evaluate(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
+def failing(view: Computable, pin: Pin, error: Exception) -> Failing | None:
     """What made the reading of the pinned view raise this; None where the machine is to blame, not a value.
 
     Reads the history once more for each expression or column, until the one is found. What a view that it
@@ -85,14 +90,20 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
     """
     if not is_of_data(error):
         return None
+    table = view.definition.name
+    if isinstance(view, Computed):
+        (topic,) = view.logs
+        record = failing_record(view.definition, view.log.rows(0, pin.position[topic]))
+        if record:
+            return Failing(table=table, what=record.what, why=record.why, record=record)
+        return Failing(table=table, what=_NO_ROWS, why=first_lines(error))
     for name, read in view.reads.items():
-        if isinstance(read, LogView):
+        if not isinstance(read, MaintainedVersion):
             try:
                 evaluate(read.view(pin.reads[name]))
             except Exception as below:
                 if found := failing(read, pin.reads[name], below):
                     return found
-    table = view.definition.name
     for topic, stage in _stages(view, pin):
         if record := first_failing(topic, [stage]):
             columns = tuple(
@@ -105,7 +116,7 @@ def failing(view: LogView, pin: Pin, error: Exception) -> Failing | None:
             if _raised(shown.select(quote.name(column))):
                 what = f"column {column} raises"
                 return Failing(table=table, what=what, why=first_lines(error), columns=(column,))
-    return Failing(table=table, what="its rows cannot be computed", why=first_lines(error))
+    return Failing(table=table, what=_NO_ROWS, why=first_lines(error))
 
 
 def _stages(view: LogView, pin: Pin) -> Iterator[tuple[str, Stage]]:

@@ -16,7 +16,7 @@ from twinlake.cli.output import error_lines, print_json, say, show_rows
 from twinlake.config.settings import Settings
 from twinlake.releases import disk
 from twinlake.releases.disk import Freeable, OfLake, Part
-from twinlake.server.job_models import RetireParams
+from twinlake.server.release_models import RetireParams
 from twinlake.services.folders import folders_of
 from twinlake.services.upgrade.kept import Lakes, freed_bytes, kept_lakes
 

@@ -20,31 +20,41 @@ _ASKED = "asked"
 
 
 def asking(
-    model: type[Params], arguments: Collection[str] = (), without: Collection[str] = ()
+    model: type[Params],
+    arguments: Collection[str] = (),
+    without: Collection[str] = (),
+    **others: type[Params],
 ) -> Callable[[Command], Command]:
     """A command with an option for each field of the model, where it has the parameter `asked`.
 
     It is handed as `asked` what was given of them. A field that is a parameter of the command's own, of the
     same name, is handed over as that; `{about}` in its help is what the model says. `arguments` are no
     options, and what is `without` one the command fills in itself. Its help is the model's, unless it has
-    a docstring.
+    a docstring. `others` are models of which parameters of other names are handed the same.
     """
+    models = {_ASKED: model, **others}
 
     def decorate(command: Command) -> Command:
         hints = get_type_hints(command, include_extras=True)
         of_its_own = signature(command).parameters
         about = {each.attribute: each.described for each in fields(model)}
-        left = [one for one in fields(model) if one.attribute not in of_its_own and one.name not in without]
+        left = {
+            name: [one for one in fields(of) if one.attribute not in of_its_own and one.name not in without]
+            for name, of in models.items()
+        }
         parameters: list[Parameter] = []
         for name, one in of_its_own.items():
-            if name == _ASKED:
-                parameters += [_parameter(each, each.name in arguments) for each in left]
+            if name in models:
+                parameters += [_parameter(each, each.name in arguments) for each in left[name]]
             else:
                 parameters.append(one.replace(annotation=_explained(hints[name], about.get(name, ""))))
 
         def run(**given: Any) -> None:
-            asked = {each.name: given.pop(each.attribute) for each in left}
-            command(asked={name: one for name, one in asked.items() if not _is_left_out(one)}, **given)
+            asked = {
+                name: _given({each.name: given.pop(each.attribute) for each in listed})
+                for name, listed in left.items()
+            }
+            command(**asked, **given)
 
         run.__doc__ = command.__doc__ or getdoc(model)
         run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -54,8 +64,8 @@ def asking(
     return decorate
 
 
-def _is_left_out(value: Any) -> bool:
-    return value is None or value is False  # 0 equals False, and was given
+def _given(values: Asked) -> Asked:
+    return {name: one for name, one in values.items() if one is not None and one is not False}  # 0 was given
 
 
 def _parameter(field: Field, is_argument: bool) -> Parameter:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from twinlake.scaffold.new_topic import Chosen, Made
     from twinlake.scaffold.sample import JsonObject
 
-_HIDDEN = {"gitignore": ".gitignore", "gitkeep": ".gitkeep"}
+_HIDDEN = {"gitignore": ".gitignore", "gitkeep": ".gitkeep", "github": ".github"}
 """Names in the template -> in a project: a package leaves hidden files out."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _STDIN = Path("-")
@@ -78,11 +78,8 @@ def files(name: str) -> Iterator[tuple[str, str]]:
     """By its place in a project of this name, each file's content."""
     for file in sorted(TEMPLATE.rglob("*")):
         if file.is_file() and "__pycache__" not in file.parts:
-            place = file.relative_to(TEMPLATE)
-            yield (
-                place.with_name(_HIDDEN.get(place.name, place.name)).as_posix(),
-                file.read_text().replace("PROJECT_NAME", name),
-            )
+            place = (_HIDDEN.get(part, part) for part in file.relative_to(TEMPLATE).parts)
+            yield "/".join(place), file.read_text().replace("PROJECT_NAME", name)
 
 
 def topic_command(

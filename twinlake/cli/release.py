@@ -12,7 +12,7 @@ from twinlake.cli.jobs import named
 from twinlake.cli.options import YES
 from twinlake.cli.output import load_settings, refuse_unanswered, say, tell
 from twinlake.cli.releases import APPROVER
-from twinlake.server.job_models import PlanParams
+from twinlake.server.release_models import PlanParams
 
 
 def register(app: typer.Typer) -> None:

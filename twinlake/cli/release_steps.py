@@ -16,6 +16,7 @@ from twinlake.config.settings import Settings
 from twinlake.server import outcomes
 
 SHOWN = 5
+SIDES = ("blue", "green")
 
 
 def run(settings: Settings, kind: str, params: Mapping[str, Any], key: str | None) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def _show_diff(diff: Mapping[str, Any]) -> None:
         f"  {diff['common'] - diff['changed']:,} rows the same, {diff['changed']:,} changed, "
         f"{diff['only_blue']:,} only in blue, {diff['only_green']:,} only in green"
     )
-    for side in ("blue", "green"):
+    for side in SIDES:
         if diff[f"columns_only_{side}"]:
             say(f"  columns only in {side}: {', '.join(diff[f'columns_only_{side}'])}")
     if diff.get("blue_raises"):
@@ -150,14 +151,16 @@ def _show_diff(diff: Mapping[str, Any]) -> None:
             rows.append((column["name"], f"{column['changed']:,}", *totals))
     if rows:
         show_rows(("column", "rows changed", "total in blue", "total in green"), rows)
-    _show_samples(diff["samples"])
+    show_samples(diff["samples"])
 
 
-def _show_samples(samples: Sequence[Mapping[str, Any]]) -> None:
-    for kind in ("changed", "only_blue", "only_green"):
+def show_samples(samples: Sequence[Mapping[str, Any]], sides: tuple[str, str] = SIDES) -> None:
+    """The first of each sort, a line each; `sides` are what a person calls them."""
+    sorts = {"changed": "changed", "only_blue": f"only {sides[0]}", "only_green": f"only {sides[1]}"}
+    for kind, words in sorts.items():
         for sample in [one for one in samples if one["kind"] == kind][:SHOWN]:
             key = ", ".join(f"{name}={value}" for name, value in sample["key"].items())
-            text = f"{kind.replace('_', ' ')}: {key}"
+            text = f"{words}: {key}"
             if kind == "changed":
                 text += "; " + ", ".join(
                     f"{name} {sample['blue'][name]} -> {sample['green'][name]}" for name in sample["columns"]

@@ -8,15 +8,16 @@ import typer
 
 from twinlake.base.errors import NotFoundError
 from twinlake.cli import release_steps as steps
+from twinlake.cli import sampled_diff
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, KEY, named
 from twinlake.cli.local_lake import refuse_unreadable
-from twinlake.cli.options import whole
+from twinlake.cli.options import refuse_beside, whole
 from twinlake.cli.output import load_settings, print_json, say, show_rows, tell
 from twinlake.config.settings import Settings
 from twinlake.lake import formats
 from twinlake.lake.catalog.plans import Plans
-from twinlake.server.job_models import (
+from twinlake.server.release_models import (
     BuildParams,
     DiffParams,
     GateParams,
@@ -25,6 +26,7 @@ from twinlake.server.job_models import (
     RejectParams,
     RetireParams,
     RollbackParams,
+    SampleParams,
 )
 
 PLAN = Annotated[str | None, typer.Argument(help="the plan's id; the newest plan unless given")]
@@ -81,20 +83,36 @@ def build_command(*, plan: PLAN = None, asked: Asked, key: KEY = None, as_json: 
     tell(f"next: twinlake diff {result['plan']}")
 
 
-@asking(DiffParams, without=("blue", "green"))
+@asking(DiffParams, without=("blue", "green", "definitions"), sampled=SampleParams)
 def diff_command(
     *,
     plan: PLAN = None,
     table: Annotated[str | None, typer.Option(help="only this table of the plan")] = None,
     asked: Asked,
+    sample: sampled_diff.SAMPLE = None,
+    sampled: Asked,
+    records_from: sampled_diff.RECORDS_FROM = None,
+    against: sampled_diff.AGAINST = None,
+    form: sampled_diff.FORMAT = sampled_diff.TEXT,
     key: KEY = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Compare the plan's green versions with the live ones at one position; exit code 1 if they differ.
 
     Green versions that are not there yet are built first, as `twinlake build` does.
+
+    With --sample nothing is planned or built: the definitions as they are written now are compared with the
+    live versions over the newest records, within seconds. With --records-from neither a lake nor Spark runs.
+    Exit code 3: what a table shows is not known, as where the second engine does not evaluate it.
     """
     settings = load_settings()
+    if sample is not None:
+        refuse_beside("--sample", {"a plan": plan is not None, "--table": table is not None})
+        return sampled_diff.run(settings, sample, sampled, key, records_from, against, form, as_json)
+    sampled_diff.refuse_without_sample({
+        **{f"--{name}": value for name, value in sampled.items()}, "--records-from": records_from,
+        "--against": against, "--format": form,
+    })  # fmt: skip
     formats.refuse_other(settings.lake)
     made = Plans(settings.lake).load(_plan(settings, plan)).to_json()
     changes = steps.changed(made, table)

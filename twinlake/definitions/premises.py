@@ -40,7 +40,7 @@ def premises(
     """
     meaning = {
         "definition": kind.to_json(),
-        "topics": {name: _of_topic(topics[name]) for name in upstream_topics(kind, tables)},
+        "topics": {name: of_topic(topics[name]) for name in upstream_topics(kind, tables)},
         "reads": {name: upstream[name] for name in kind.reads},
         "code": [code(), *engine(), *plugins.versions()],
         "session": dict(session),
@@ -59,7 +59,8 @@ def newest(known: Mapping[str, T], found: Mapping[str, T]) -> dict[str, T]:
     return dict([*left.items(), *found.items()][-MOST:])
 
 
-def _of_topic(topic: Topic) -> list[Any]:
+def of_topic(topic: Topic) -> list[Any]:
+    """All of a topic's files that can change what is said of its records, as JSON has it."""
     return [topic.contract.meaning(), topic.columns, [schema.fingerprint for schema in topic.schemas]]
 
 

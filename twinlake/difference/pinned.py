@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from twinlake.base import quote
 from twinlake.difference.diff import Side
 from twinlake.kinds.equality import scale_of
-from twinlake.lake.catalog.maintained_version import LogView, Readable, as_computed
+from twinlake.lake.catalog.maintained_version import Computed, LogView, Readable, as_computed
 from twinlake.lake.catalog.version import Pin
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 def side(opened: Readable, pin: Pin) -> Side:
     """The pinned view without what the watermark decides, its doubles with their scales."""
     timeless = opened.definition.timeless
-    doubles = tuple(name for name, type_ in opened.view(pin).dtypes if type_ in ("double", "float"))
-    view = opened.view(pin, scaled=doubles)
+    view = opened.view(pin)
+    doubles = tuple(name for name, type_ in view.dtypes if type_ in ("double", "float"))
+    if doubles:
+        view = opened.view(pin, scaled=doubles)
     scales = {name: scale_of(name) for name in doubles if scale_of(name) in view.columns}
     return Side(rows=view.select(*timeless, *scales.values()), scales=scales)
 
@@ -60,7 +62,7 @@ def _same_keys(keys: DataFrame) -> tuple[DataFrame, Column]:
     return named, on
 
 
-def computed_at(opened: Readable, at: Pin) -> tuple[Readable, Pin]:
+def computed_at(opened: Readable, at: Pin) -> tuple[Computed | LogView, Pin]:
     """The version as the logs alone make it, at the position and watermarks of another pin.
 
     A topic that the other one does not read is taken to the end of its log.

@@ -128,6 +128,12 @@ class Aggregate(Definition):
         return ()
 
     @property
+    def in_part(self) -> str:
+        if self.window:
+            return "A window that began before the sample has its sampled records alone, in both versions."
+        return "What is measured of a key is measured of its sampled records alone, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return (*self.keys, *((START, END) if self.window else ()), *self.measures)
 

@@ -121,6 +121,11 @@ class Definition:
         return None
 
     @property
+    def in_part(self) -> str | None:
+        """None; a kind whose rows are made of several records says what they lack without the older ones."""
+        return None
+
+    @property
     def ending(self) -> Any:
         """None: only a table with windows of time may say how long it shows them."""
         return None

@@ -91,6 +91,10 @@ class History(Definition):
         return ()
 
     @property
+    def in_part(self) -> str:
+        return "What was valid before the first record that the sample has of a key is in neither version."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return self.output
 

@@ -75,6 +75,10 @@ class Join(OverTables):
         return (*RECORD_IDS["left"], *RECORD_IDS["right"], CELL)
 
     @property
+    def in_part(self) -> str:
+        return "A row whose partner is older than the sample has none, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return (*self.on, *self.columns, *self.implied)
 

@@ -102,6 +102,11 @@ class Kind(Protocol):
         """For a table that joins rows: what its expressions are computed over; None for another one."""
 
     @property
+    def in_part(self) -> str | None:
+        """A sentence about what its view over the newest records shows otherwise than over all of history;
+        None where it shows some of the same rows."""
+
+    @property
     def ending(self) -> Ending | None:
         """When its rows are shown no more; None for a table that shows them for ever."""
 

@@ -103,6 +103,10 @@ class Latest(Definition):
         return ()
 
     @property
+    def in_part(self) -> str:
+        return "A key whose newest record is older than the sample is in neither version."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return self.output
 

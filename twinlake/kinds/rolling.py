@@ -73,6 +73,10 @@ class Rolling(OverTables):
         return ()
 
     @property
+    def in_part(self) -> str:
+        return "A length that reaches back before the sample has its sampled windows alone, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         """All but the moments themselves: at one position there is one watermark, and so one set of windows;
         what was measured in them is what comparisons of versions are about."""

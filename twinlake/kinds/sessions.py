@@ -108,6 +108,10 @@ class Sessions(Definition):
         return ()
 
     @property
+    def in_part(self) -> str:
+        return "A session that was going on when the sample begins starts there, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return (*self.keys, START, END, *self.measures)
 

@@ -86,6 +86,10 @@ class TopRows(Definition):
         return ()
 
     @property
+    def in_part(self) -> str:
+        return "Rows older than the sample have no place, so that others take theirs, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return self.output
 

@@ -119,6 +119,10 @@ class Trailing(Definition):
         return (*record_id.NAMES, CELL)
 
     @property
+    def in_part(self) -> str:
+        return "What a record looks back on ends where the sample begins, in both versions."
+
+    @property
     def timeless(self) -> tuple[str, ...]:
         return (*self.columns, *self._measured, *self.implied)
 

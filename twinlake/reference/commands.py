@@ -27,7 +27,7 @@ value on stdout, an error too: `{"error", "what", "why", "remedy"}`. [What --jso
 | 0 | done, and all is as it should be |
 | 1 | done, and something differs, fails a check, or needs somebody; or it failed |
 | 2 | used wrongly: a name, a value or a file that cannot be; nothing was changed |
-| 3 | a service is away, or does not answer; of `twinlake dev --once`: only Spark can say |
+| 3 | a service is away, or does not answer; of `dev --once` and `diff --sample`: only Spark can say |
 | 5 | of `twinlake test`: there was nothing to run |
 | 130 | ended by ^C |
 | 141 | nobody reads stdout any more |

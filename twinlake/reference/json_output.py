@@ -11,6 +11,7 @@ from twinlake.cli.app import GROUPS
 from twinlake.cli.shapes import operating as of_operating
 from twinlake.cli.shapes import reading as of_reading
 from twinlake.cli.shapes import results as of_results
+from twinlake.cli.shapes import sampled as of_sampled
 from twinlake.cli.shapes import status as of_status
 from twinlake.cli.shapes.shared import SHARED
 from twinlake.cli.shapes.value import Keys, Value, alternatives
@@ -38,7 +39,8 @@ on the data: topics, columns, parameters.
 COMMANDS: dict[str, Value] = {one.name: one for one in (
     of_status.STATUS, of_operating.DISK, of_status.DOCTOR, of_status.CHECK, of_operating.PRODUCE,
     of_operating.GALLERY,
-    of_results.PLAN, of_results.BUILD, of_results.DIFF, of_results.GATE_ASKED, of_results.PROMOTE,
+    of_results.PLAN, of_results.BUILD, of_results.DIFF, of_sampled.SAMPLED, of_results.GATE_ASKED,
+    of_results.PROMOTE,
     of_results.REJECT, of_results.ROLLBACK, of_operating.RELEASES, of_results.RETIRE, of_results.RELOAD,
     of_results.ACCEPT,
     of_reading.TABLES, of_reading.DESCRIBE, of_reading.QUERY, of_reading.GET, of_reading.EXPLAIN,

@@ -85,16 +85,16 @@ class Analyses:
     def _topic(self, table: Kind, name: str) -> Topic:
         log = self._lake.logs.get(name)
         if log is None:
-            raise _not_open(self._lake, table, name)
+            raise not_open(self._lake, table.name, name)
         if name not in self._current:
             _refuse_outdated(self._lake, log)
             self._current.add(name)
         return log.topic
 
 
-def _not_open(lake: OpenLake, table: Kind, topic: str) -> TwinlakeError:
+def not_open(lake: OpenLake, table: str, topic: str) -> TwinlakeError:
     """Why the lake has no log of the topic. ContractError where its files are wrong now."""
-    reads = f"table {table.name} reads topic {topic!r}"
+    reads = f"table {table} reads topic {topic!r}"
     try:
         load_topic(topic, *lake.settings.sources)
     except NotFoundError:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from twinlake.base.as_json import to_json
 from twinlake.base.job import Run
@@ -14,6 +12,7 @@ from twinlake.difference.pinned import computed_at, side
 from twinlake.kinds.kind import Kind
 from twinlake.lake.catalog.failing_record import is_of_data
 from twinlake.lake.catalog.maintained_version import (
+    Computed,
     LogView,
     MaintainedVersion,
     Opened,
@@ -22,78 +21,13 @@ from twinlake.lake.catalog.maintained_version import (
     feeds,
     open_version,
 )
-from twinlake.lake.catalog.version import Pin, Version
+from twinlake.lake.catalog.version import Find, Pin, Version
 from twinlake.lake.delta import delta
+from twinlake.lake.log.log import Log
 from twinlake.lake.open_lake import OpenLake
-from twinlake.releases.over_time import OverTime, folded
+from twinlake.releases.comparison import SHOWN, ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.over_time import folded
 from twinlake.speed.advance import standing
-
-SHOWN = 20
-"""So many differing rows of each sort are kept as samples, those that differ most."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedVersion:
-    """Which version was compared, and the Delta version it was pinned at (none for a view kind)."""
-
-    version: str
-    delta_version: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedColumn:
-    """`changed` counts common rows where the two sides differ; totals only where a total means something."""
-
-    name: str
-    type: str
-    changed: int
-    blue_total: str | None = None
-    green_total: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One differing row; `columns` are the ones that differ (empty where a side is missing)."""
-
-    kind: str  # changed | only_blue | only_green
-    key: dict[str, Any]
-    blue: dict[str, Any] | None
-    green: dict[str, Any] | None
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """The result for one table; `common` counts the keys that both sides have."""
-
-    table: str
-    blue: ComparedVersion
-    green: ComparedVersion
-    position: dict[str, int]
-    keys: tuple[str, ...]
-    common: int
-    changed: int
-    only_blue: int
-    only_green: int
-    columns: tuple[ComparedColumn, ...] = ()
-    columns_only_blue: tuple[str, ...] = ()
-    columns_only_green: tuple[str, ...] = ()
-    samples: tuple[Sample, ...] = ()
-    over_time: OverTime | None = None
-    no_time: str = ""
-    """Why there is no `over_time`; nothing in a comparison of a Twinlake that did not look at time."""
-    blue_raises: str | None = None
-    """What raises when blue is read, a view kind: columns that do are NULL in it here."""
-
-    @property
-    def equal(self) -> bool:
-        return not (
-            self.blue_raises or self.changed or self.only_blue or self.only_green
-            or self.columns_only_blue or self.columns_only_green
-        )  # fmt: skip
-
-    def to_json(self) -> dict[str, Any]:
-        return {**to_json(asdict(self)), "equal": self.equal}
 
 
 def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparison:
@@ -106,7 +40,8 @@ def compare(lake: OpenLake, blue: Version, green: Version, run: Run) -> Comparis
     if blue not in lake.versions.usable():
         pin = lake.versions.pin(green, run)
         run.progress(1, 2, "steps", f"comparing {green.table} with what {blue} would show", span=1)
-        return compare_pinned(computed_at(_computed(lake, blue), pin), (lake.versions.opened(green), pin))
+        computed = computed_from(lake.logs, blue, lake.versions.get)
+        return compare_pinned(computed_at(computed, pin), (lake.versions.opened(green), pin))
     if (stopped := _where_it_stopped(lake, blue)) is not None:
         run.progress(1, 2, "steps", f"comparing {green.table} where {blue} is stalled", span=1)
         return compare_pinned(stopped, computed_at(lake.versions.opened(green), stopped[1]))
@@ -165,28 +100,35 @@ def _without_owner(lake: OpenLake, version: Version) -> Opened:
     return open_version(lake.path, version, lake.logs, reads)
 
 
-def _computed(lake: OpenLake, version: Version) -> Readable:
-    """The version as the logs alone make it; nothing of its own rows is looked at."""
-    reads = {table: _computed(lake, lake.versions.get(table, name)) for table, name in version.reads.items()}
-    return computed_version(version, lake.logs, reads)
+def computed_from(logs: Mapping[str, Log], version: Version, find: Find) -> Computed | LogView:
+    """The version, and those that it reads, as these logs alone make them; none of their rows are read."""
+    reads = {table: computed_from(logs, find(table, name), find) for table, name in version.reads.items()}
+    return computed_version(version, logs, reads)
 
 
-def compare_pinned(blue: tuple[Readable, Pin], green: tuple[Readable, Pin]) -> Comparison:
-    """The difference of two pinned versions of one table; the pins must be at the same position."""
+def _as_it_is(side: Side) -> Side:
+    return side
+
+
+def compare_pinned(
+    blue: tuple[Readable, Pin], green: tuple[Readable, Pin], taken: Callable[[Side], Side] = _as_it_is
+) -> Comparison:
+    """The difference of two pinned versions of one table, of what is `taken` of their sides; the pins must
+    be at the same position."""
     (blue_opened, blue_pin), (green_opened, green_pin) = blue, green
     for topic in blue_pin.position.keys() & green_pin.position.keys():
         if blue_pin.position[topic] != green_pin.position[topic]:
             raise ValueError(f"pinned at different positions: {blue_pin.position} and {green_pin.position}")
-    old, new = side(blue_opened, blue_pin), side(green_opened, green_pin)
+    old, new = taken(side(blue_opened, blue_pin)), taken(side(green_opened, green_pin))
     raises = None
     try:
         found = _differing(blue_opened, green_opened, old, new)
     except Exception as error:  # the release may be what resolves it
-        if not is_of_data(error) or not isinstance(blue_opened, LogView):
+        if not is_of_data(error) or isinstance(blue_opened, MaintainedVersion):
             raise
         if (readable := readable_side(blue_opened, blue_pin)) is None:
             raise
-        old, raises = readable
+        old, raises = taken(readable[0]), readable[1]
         found = _differing(blue_opened, green_opened, old, new)
     keys = green_opened.definition.view_keys
     no_time = _no_time(blue_opened.definition, old, green_opened.definition, new)

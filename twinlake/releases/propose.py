@@ -72,7 +72,7 @@ def propose(
         live=now,
         proposals=proposals,
         versions=lake.versions.usable(),
-        lost=_lost(lake),
+        lost=lost(lake),
         histories=Histories(lake),
         created_at=format_moment(lake.clock()),
         git_commit=git_commit,
@@ -158,7 +158,7 @@ def _is_again(
     return same_text or version.fingerprint == means
 
 
-def _lost(lake: OpenLake) -> dict[tuple[str, str], str]:
+def lost(lake: OpenLake) -> dict[tuple[str, str], str]:
     """By table and name, why a living version can never go on."""
     found = {(one.table, one.version): one.error for one in lake.versions.health() if one.lost}
     return {key: error["what"] if error else "" for key, error in found.items()}

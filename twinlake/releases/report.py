@@ -17,7 +17,7 @@ from twinlake.base.times import format_moment
 from twinlake.lake.catalog.plans import Plan
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import plan_versions
-from twinlake.releases.compare import Comparison
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.drawn import drawn
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.shown import as_shown, shown

@@ -17,7 +17,7 @@ from typing import Any
 from twinlake.base.errors import visible
 from twinlake.difference.over_time import DIGITS
 from twinlake.kinds.equality import is_number
-from twinlake.releases.compare import ComparedColumn, Comparison, Sample
+from twinlake.releases.comparison import ComparedColumn, Comparison, Sample
 from twinlake.releases.over_time import OverTime, span_text
 
 LONGEST_VALUE = 200

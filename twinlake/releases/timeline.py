@@ -16,7 +16,7 @@ from twinlake.lake.catalog.plans import Decided, Plan, Plans
 from twinlake.lake.catalog.release_log import Release
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases.build import plan_versions
-from twinlake.releases.compare import Comparison
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
 

@@ -1,4 +1,4 @@
-"""The kinds of jobs of a release: check, plan, build, diff, gate, promote, reject, rollback, retire,
+"""The kinds of jobs of a release: check, plan, build, diff, sample, gate, promote, reject, rollback, retire,
 restructure.
 
 Each is idempotent: killed anywhere, the same job started again finds what was done and does the rest.
@@ -21,16 +21,19 @@ from twinlake.lake.catalog.version import Version
 from twinlake.lake.open_lake import OpenLake
 from twinlake.releases import decide, gate
 from twinlake.releases.build import Built, build
-from twinlake.releases.compare import Comparison, compare
+from twinlake.releases.compare import compare
+from twinlake.releases.comparison import Comparison
 from twinlake.releases.gate_checks import Gate
 from twinlake.releases.plan import describe
 from twinlake.releases.promote import Switched, promote, rollback
 from twinlake.releases.propose import propose
 from twinlake.releases.report import write_report
 from twinlake.releases.retire import Retired, retire
+from twinlake.releases.sampled import SampledChange
+from twinlake.releases.sampled_change import sample
 from twinlake.releases.tiled import Taken, outdated, take_on
 from twinlake.server.job_kind import JobKind
-from twinlake.server.job_models import (
+from twinlake.server.release_models import (
     BuildParams,
     CheckParams,
     DiffParams,
@@ -41,6 +44,7 @@ from twinlake.server.job_models import (
     RestructureParams,
     RetireParams,
     RollbackParams,
+    SampleParams,
 )
 
 if TYPE_CHECKING:
@@ -98,6 +102,14 @@ def do_diff(lake: OpenLake, params: DiffParams, run: Run) -> Reported:
         return Reported(found=found)
     lake.plans.save_diff(plan.id, params.table, found.to_json())
     return Reported(found=found, report=str(write_report(lake, plan)))
+
+
+def do_sample(lake: OpenLake, params: SampleParams, run: Run) -> SampledChange:
+    definitions = params.definitions
+    if definitions is None:
+        run.say("reading the project's definitions")
+        definitions = written(*lake.settings.sources).definitions
+    return sample(lake, params.table, definitions, run, records=params.records, keys=params.keys)
 
 
 def do_gate(lake: OpenLake, params: GateParams, run: Run) -> Reported:
@@ -180,6 +192,7 @@ KINDS = {
     "plan": JobKind(params=PlanParams, handler=do_plan),
     "build": JobKind(params=BuildParams, handler=do_build),
     "diff": JobKind(params=DiffParams, handler=do_diff),
+    "sample": JobKind(params=SampleParams, handler=do_sample),
     "gate": JobKind(params=GateParams, handler=do_gate),
     "promote": JobKind(params=PromoteParams, handler=do_promote, urgent=True),
     "reject": JobKind(params=RejectParams, handler=do_reject, urgent=True),

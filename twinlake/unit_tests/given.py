@@ -14,8 +14,9 @@ from twinlake.topics import record_id
 from twinlake.topics.topic import Topic
 from twinlake.unit_tests import values
 from twinlake.unit_tests.cases import Case
-from twinlake.unit_tests.logs import table_rows, topic_log
+from twinlake.unit_tests.logs import Write, by_sql, table_rows, topic_log
 from twinlake.unit_tests.records import FIRST, Record, records
+from twinlake.unit_tests.source import Part
 from twinlake.unit_tests.verdicts import judged
 from twinlake.witness.question import Question, ReadTable, Rows, TopicLog
 from twinlake.witness.rows import Evaluator
@@ -44,28 +45,31 @@ class World:
 
 @dataclass(frozen=True)
 class Given:
-    """A case's records by topic, their logs, and the rows of those tables that it gives rows of."""
+    """A case's records by topic, their logs, and the rows of those tables that it gives rows of. It grows."""
 
-    records: Mapping[str, list[Record]]
-    logs: Mapping[str, TopicLog]
+    records: dict[str, list[Record]]
+    logs: dict[str, TopicLog]
     shown: dict[str, Rows]
-    """Grows: what a table shows that another one reads is evaluated once."""
+    """What a table shows that another one reads is evaluated once."""
 
 
 def given(world: World, case: Case, folder: Path) -> Given:
     """Reads and fills the records, and decides their verdicts. TestMistake for what the case cannot mean."""
-    topics = upstream_topics(world.tables[case.table], world.tables)
-    found = {
-        name: judged(world.topics[name], records(world.topics[name], case.records.get(name, [])))
-        for name in topics
-    }
-    logs = {
-        name: topic_log(world.topics[name], one, folder, world.engine.copy) for name, one in found.items()
-    }
-    made = Given(found, logs, {})
+    made = Given({}, {}, {})
+    for name in upstream_topics(world.tables[case.table], world.tables):
+        add_topic(world, made, name, case.records.get(name, []), folder, by_sql(world.engine.copy))
     for name in case.tables:
         made.shown[name] = _rows(world, case, name, folder)
     return made
+
+
+def add_topic(
+    world: World, made: Given, name: str, parts: list[Part], folder: Path, write: Write
+) -> None:  # fmt: skip
+    """Adds the records of a topic, with their verdicts, and their log in this folder."""
+    topic = world.topics[name]
+    made.records[name] = judged(topic, records(topic, parts))
+    made.logs[name] = topic_log(topic, made.records[name], folder, write)
 
 
 def question(world: World, name: str, made: Given, folder: Path) -> Question:
@@ -89,7 +93,7 @@ def _shown(world: World, name: str, made: Given, folder: Path) -> Rows:
 def _rows(world: World, case: Case, name: str, folder: Path) -> Rows:
     """What the case says that a table shows. Which columns of which types these are, an empty one tells."""
     empty = {
-        one: topic_log(world.topics[one], [], folder, world.engine.copy)
+        one: topic_log(world.topics[one], [], folder, by_sql(world.engine.copy))
         for one in upstream_topics(world.tables[name], world.tables)
     }
     made = Given({}, empty, {})
@@ -102,4 +106,4 @@ def _rows(world: World, case: Case, name: str, folder: Path) -> Rows:
         }
         record = {"_epoch": 0, "_partition": 0, "_offset": number, record_id.TIMESTAMP: FIRST}
         rows.append({**{key: value for key, value in record.items() if key in types}, **row})
-    return table_rows(rows, types, folder / f"{name}.given.parquet", world.engine.copy)
+    return table_rows(rows, types, folder / f"{name}.given.parquet", by_sql(world.engine.copy))

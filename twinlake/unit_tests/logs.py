@@ -28,17 +28,24 @@ from twinlake.witness.types import (
 
 Copy = Callable[[str, str], None]
 """Writes the rows of a statement of DuckDB's to a file."""
+Write = Callable[[Mapping[str, Type], Iterable[Mapping[str, Any]], Path], None]
+"""Writes rows with these columns to a file."""
 _HEADERS = array(struct(("key", STRING), ("value", BINARY)))
 
 
-def topic_log(topic: Topic, records: Sequence[Record], folder: Path, copy: Copy) -> TopicLog:
+def by_sql(copy: Copy) -> Write:
+    """For a few rows: it needs nothing but the engine."""
+    return lambda types, rows, file: copy(_values(types, rows), str(file))
+
+
+def topic_log(topic: Topic, records: Sequence[Record], folder: Path, write: Write) -> TopicLog:
     """The log of these records, each a batch of its own; its file is written to the folder."""
     event = {field.name: Type.parse(field.type) for field in topic.newest.fields}
     file = folder / f"{topic.name}.log.parquet"
     if records:
         columns = _columns(event)
         rows = (_row(topic, number, one) for number, one in enumerate(records, start=1))
-        copy(_values(columns, rows), str(file))
+        write(columns, rows, file)
     watermark, appended = _clocks(records)
     return TopicLog(
         contract=topic.contract.to_json(),
@@ -55,11 +62,13 @@ def topic_log(topic: Topic, records: Sequence[Record], folder: Path, copy: Copy)
     )
 
 
-def table_rows(rows: Iterable[Mapping[str, Any]], types: Mapping[str, Type], file: Path, copy: Copy) -> Rows:
+def table_rows(
+    rows: Iterable[Mapping[str, Any]], types: Mapping[str, Type], file: Path, write: Write
+) -> Rows:
     """Rows that a table shows, as a file; a column that a row lacks is NULL."""
     rows = list(rows)
     if rows:
-        copy(_values(types, rows), str(file))
+        write(types, rows, file)
     columns = tuple((name, one.spark) for name, one in types.items())
     return Rows(files=(str(file),) if rows else (), columns=columns)
 

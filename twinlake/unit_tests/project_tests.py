@@ -158,7 +158,7 @@ def _unfit(
             yield file, TestMistake(file, 1, 1, why, "put the cases into one file")
         elif name in tables:
             yield file, None
-        elif broken := _why(name, file, wrong):
+        elif broken := why_not(name, wrong):
             yield file, broken
         else:
             why = f"there is no table {name}{near(name, tables)}"
@@ -166,7 +166,7 @@ def _unfit(
             yield file, TestMistake(file, 1, 1, why, remedy)
 
 
-def _why(name: str, file: Path, wrong: Sequence[TwinlakeError]) -> TwinlakeError | None:
+def why_not(name: str, wrong: Iterable[TwinlakeError]) -> TwinlakeError | None:
     """Why the table is not there, where its definition is: in a module of its name, or that says so."""
     for error in wrong:
         if error.facts.get("table") == name or Path(error.facts.get("file", "")).stem == name:

@@ -15,7 +15,7 @@ import yaml
 from twinlake.base.errors import UsageError, near
 from twinlake.base.files import shown_path
 
-_NULL, _TEXT, _BINARY = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str", "tag:yaml.org,2002:binary"
+NULL, TEXT, _BINARY = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str", "tag:yaml.org,2002:binary"
 _KINDS = {yaml.ScalarNode: "a value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
 
 
@@ -52,7 +52,7 @@ class Part:
 
     @property
     def is_null(self) -> bool:
-        return isinstance(self.node, yaml.ScalarNode) and self.node.tag == _NULL
+        return isinstance(self.node, yaml.ScalarNode) and self.node.tag == NULL
 
     @property
     def is_scalar(self) -> bool:

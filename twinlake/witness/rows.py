@@ -6,9 +6,9 @@ there what it is to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from twinlake.witness.kinds.all import KINDS
 from twinlake.witness.kinds.late import late
 from twinlake.witness.question import Question, Rows
 from twinlake.witness.refused import Refused, one_line, raised
-from twinlake.witness.result import Asked, Result
+from twinlake.witness.result import SIZE, Asked, Result, part_of
 from twinlake.witness.text import names
 from twinlake.witness.types import identifier, text_literal
 
@@ -35,6 +35,9 @@ class Found:
     keys: tuple[str, ...]
     types: Types
     rows: tuple[tuple[Any, ...], ...]
+    sizes: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """Where that was asked for, of each column of doubles that adds up, by row: the sum of the sizes of what
+    is added up, of which equal sums may differ by a billionth."""
 
     @property
     def names(self) -> list[str]:
@@ -69,6 +72,10 @@ class Evaluator:
         """What the definition shows of the question's logs and tables; its `shown` says nothing. Refused
         where the witness does not evaluate it, or a value of it."""
         return self._evaluated(question, _evaluate, _rows)
+
+    def sized(self, question: Question) -> Found:
+        """The same with `sizes`, for whoever compares two of them."""
+        return self._evaluated(question, _evaluate, _sized)
 
     def types(self, question: Question) -> Types:
         """The columns of `found`, in its order; no row is computed."""
@@ -131,13 +138,22 @@ def _evaluate(asked: Asked) -> Result:
     return kind(asked)
 
 
-def _rows(database: Database, result: Result) -> Found:
+def _rows(database: Database, result: Result, beside: tuple[str, ...] = ()) -> Found:
+    """With the columns `beside` behind those of the view."""
     types = _types(result)
     order = ", ".join(f"{identifier(name)} NULLS FIRST" for name in result.keys)
     ordered = f" ORDER BY {order}" if order else ""
-    found = database.run(f"SELECT {names(types)} FROM ({result.sql}){ordered}")
+    found = database.run(f"SELECT {names((*types, *beside))} FROM ({result.sql}){ordered}")
     rows = tuple(tuple(map(value_of, row)) for row in found)
     return Found(keys=result.keys, types=types, rows=rows)
+
+
+def _sized(database: Database, result: Result) -> Found:
+    added = [name for name, one in result.columns.items() if SIZE in one.rule.beside]
+    found = _rows(database, result, tuple(part_of(name, SIZE) for name in added))
+    shown = len(found.types)
+    sizes = {name: tuple(row[shown + at] for row in found.rows) for at, name in enumerate(added)}
+    return replace(found, rows=tuple(row[:shown] for row in found.rows), sizes=sizes)
 
 
 def _bound(database: Database, result: Result) -> Types:

@@ -13,7 +13,7 @@ from twinlake.ingest.accept import Accepted
 from twinlake.ingest.replay import Replayed
 from twinlake.lake.catalog.plans import Change, Plan, Rejected
 from twinlake.releases.build import Built
-from twinlake.releases.compare import ComparedColumn, ComparedVersion, Comparison, Sample
+from twinlake.releases.comparison import ComparedColumn, ComparedVersion, Comparison, Sample
 from twinlake.releases.over_time import Lines, OverTime
 from twinlake.releases.retire import Retired
 from twinlake.server.pause_jobs import Pausing
@@ -113,16 +113,15 @@ _COMPARISON = of(
         last     the latest
     """, rows=_LINES, totals=_LINES),
 )  # fmt: skip
+COMPARED = (*_COMPARISON, *keys("equal  boolean  whether the two are equal"))
+"""How two versions of a table differ."""
 DIFF = Value(
     name="diff", type="object", about="How the new versions of a plan differ from the live ones.",
     keys=keys("""
         plan   string          the plan's id
         equal  boolean         whether they are all equal
         diffs  list of object  an object for each table that has both
-    """, diffs=(*_COMPARISON, *keys("""
-        equal    boolean  whether the two are equal
-        report?  string   the file of the page that shows it
-    """))),
+    """, diffs=(*COMPARED, *keys("report?  string  the file of the page that shows it"))),
 )  # fmt: skip
 GATE_ASKED = Value(
     name="gate", type="object", about="Exit code 1 where it has not passed. A [gate](#gate), and `report`.",

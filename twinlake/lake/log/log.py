@@ -293,10 +293,11 @@ class Log:
         topic = as_of_schema(self.topic, made_with)
         return self if topic is self.topic else _EarlierLog(self, topic)
 
-    def rows_of(self, files: Iterable[str]) -> DataFrame:
-        """The same rows of these data files (paths below the table): no snapshot, no listing."""
+    def rows_of(self, files: Iterable[str], batches: str = "true") -> DataFrame:
+        """The same rows of these data files (paths below the table), of the batches that meet a condition: no
+        snapshot, no listing."""
         read = self.spark.read.schema(self.ddl).parquet(*(str(self.path / name) for name in files))
-        return self._rows(read)
+        return self._rows(read.where(batches))
 
     def rows_sql(self, to: int) -> str:
         """The same rows as SELECT text, up to batch `to`."""
