@@ -1,4 +1,4 @@
-"""What is small is read by one task, and nothing exchanges its rows, whatever a view asks for large tables."""
+"""What is small is read by one task, and nothing exchanges its rows, whatever a view asks of large tables."""
 
 from __future__ import annotations
 
