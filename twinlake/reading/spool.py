@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import full_disk
-from twinlake.spark.prepared_plan import small
+from twinlake.spark.prepared_plan import TooLargeError, small
 from twinlake.spark.session import scratch_folder
 
 if TYPE_CHECKING:
@@ -94,13 +94,15 @@ class Spool:
 
     def _computed(self, frame: DataFrame, name: str) -> tuple[pa.Table | None, tuple[Path, ...]]:
         """A small result in this thread, others by Spark's tasks."""
-        found = small(frame)
+        try:
+            found = small(frame)
+        except TooLargeError:
+            # planned again: a sort that was begun in this thread cannot be sent to tasks
+            found, frame = None, frame.select("*")
         if found is not None:
             self._java.hold(name, found.nbytes, self._bounds)
             return found, ()
-        # planned again: a sort that was begun in this thread cannot be sent to tasks
-        again = frame.select("*")
-        count = self._java.write(again._jdf, name, self._bounds)
+        count = self._java.write(frame._jdf, name, self._bounds)
         names = [f"{name}-schema", *(f"{name}-{number}" for number in range(count))]
         return None, tuple(path for path in map(Path, names) if path.exists())
 
