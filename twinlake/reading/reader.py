@@ -363,7 +363,8 @@ def _first(frame: DataFrame, limit: int | None) -> DataFrame:
 
 
 def _named(frame: DataFrame) -> DataFrame:
-    return frame.toDF(*_unique(frame.columns))
+    names = _unique(frame.columns)
+    return frame if names == frame.columns else frame.toDF(*names)
 
 
 def _unique(names: list[str]) -> list[str]:
