@@ -78,7 +78,7 @@ class Spool:
         columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
         _refuse_unknown(columns)
         _refuse_many(_fields(frame.schema))
-        name = str(self._folder / f"{self._pool}-{uuid4().hex}")
+        name = self._name()
         try:
             table, files = self._computed(frame, name)
         except BaseException as error:
@@ -91,6 +91,19 @@ class Spool:
         return Spooled(
             columns=columns, table=table, files=files, _release=lambda: self._java.release(name)
         )  # fmt: skip
+
+    def hold(self, bytes_: int) -> Callable[[], None]:
+        """Counts so many bytes in memory, until what is returned is called; errors as of `of`."""
+        name = self._name()
+        try:
+            self._java.hold(name, bytes_, self._bounds)
+        except BaseException:
+            self._java.release(name)
+            raise
+        return lambda: self._java.release(name)
+
+    def _name(self) -> str:
+        return str(self._folder / f"{self._pool}-{uuid4().hex}")
 
     def _computed(self, frame: DataFrame, name: str) -> tuple[pa.Table | None, tuple[Path, ...]]:
         """A small result in this thread, others by Spark's tasks."""

@@ -71,6 +71,11 @@ public final class PreparedPlan {
     }
   }
 
+  /** Whether it is one partition without a shuffle, as it has to be to be computed in the calling thread. */
+  public boolean isOnePartition() {
+    return InlineTask.can(batches);
+  }
+
   /** The same as an Arrow stream in memory; null where it has more bytes. Several threads may do so at once. */
   public byte[] run(long mostBytes) throws Exception {
     ByteArrayOutputStream found = new ByteArrayOutputStream();
