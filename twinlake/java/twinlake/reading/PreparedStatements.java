@@ -8,6 +8,7 @@ import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedExecuteImmediate;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -50,7 +51,8 @@ public final class PreparedStatements {
   private PreparedStatements() {}
 
   /**
-   * At most one row more than `limit`. Null where tasks are to compute it, or to say what is wrong with it.
+   * At most one row more than `limit`. Null where tasks are to compute it, or to say what is wrong with it: a file that
+   * is damaged, a release that was retired since, a value.
    *
    * @return the length of a JSON head in four bytes, the head (kept, columns, views), and an Arrow stream
    */
@@ -83,7 +85,8 @@ public final class PreparedStatements {
     } catch (PreparedScan.TooLarge large) {
       leave(asked);
       return null;
-    } catch (PreparedScan.Outdated | Refused other) { // a release went live since, and the one of before was retired
+    } catch (Exception failed) { // tasks say it with the file, or the place in the statement
+      refuseCancelled(failed);
       return null;
     }
   }
@@ -125,7 +128,7 @@ public final class PreparedStatements {
   }
 
   private static void refuseCancelled(Exception failed) {
-    if (Thread.currentThread().isInterrupted()) {
+    if (Thread.currentThread().isInterrupted() || failed instanceof TaskKilledException) {
       throw BoundedParser.<RuntimeException>unchecked(failed);
     }
   }
