@@ -117,7 +117,11 @@ class Platform:
 
     def lake_server(self) -> list[psutil.Process]:
         """Its process and those that it has started."""
-        root = psutil.Process(self.process("twinlake.server"))
+        return self.tree("twinlake.server")
+
+    def tree(self, module: str) -> list[psutil.Process]:
+        """The process that runs `module`, and those that it has started."""
+        root = psutil.Process(self.process(module))
         return [root, *root.children(recursive=True)]
 
     @contextmanager

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from twinlake.base.waiting import wait_for
 from twinlake.spark import prepared_plan
-from twinlake.spark.prepared_plan import small
+from twinlake.spark.prepared_plan import TooLargeError, small
 from twinlake.spark.session import cancel
 
 
@@ -51,8 +51,10 @@ def test_what_needs_more_than_this_thread_is_left_to_spark(
 
     assert small(many) is None
     assert small(many.groupBy().count()) is None
+    assert jobs(other, many.groupBy().count()) == 0, "what tasks compute is computed once"
     monkeypatch.setattr(prepared_plan, "SMALL_BYTES", 500)
-    assert small(other.range(0, 1000, 1, 1)) is None
+    with pytest.raises(TooLargeError):
+        small(other.range(0, 1000, 1, 1))
 
 
 def test_a_failure_is_told_and_leaves_the_thread_as_it_was(spark: SparkSession) -> None:

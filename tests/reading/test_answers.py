@@ -28,7 +28,8 @@ from twinlake.config.users import User
 from twinlake.reading import client, query, wire
 from twinlake.reading.answer import Answers
 from twinlake.reading.followed import Followed
-from twinlake.reading.reader import Reader, _unique
+from twinlake.reading.prepared import unique
+from twinlake.reading.reader import Reader
 from twinlake.spark import prepared_plan
 from twinlake.spark.session import scratch_folder
 
@@ -204,11 +205,11 @@ def test_a_client_that_takes_nothing_is_cut_off_and_holds_nothing(
 def test_columns_of_one_name_are_told_apart_in_no_time() -> None:
     names, began = [f"c{number}" for number in range(1_000)] * 38, time.process_time()
 
-    found = _unique(names)
+    found = unique(names)
 
     assert len({*found}) == len(found) == 38_000 and found[-1] == "c999_38"
     assert time.process_time() - began < 5, "it took hours, and no other reader got a turn"
-    assert _unique(["a", "b", "a", "a_2", "a"]) == ["a", "b", "a_3", "a_2", "a_4"]
+    assert unique(["a", "b", "a", "a_2", "a"]) == ["a", "b", "a_3", "a_2", "a_4"]
 
 
 def test_a_client_of_ours_that_was_too_slow_is_told_so_and_asks_no_second_time(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -112,10 +113,11 @@ class Fed(History):
         self.fed[version.table] = feed, advance(feed, at, BATCHES)
         return set()
 
-    def more(self, **fields: str) -> int:
-        """Another batch, in every table; its number."""
+    def more(self, later: timedelta = timedelta(), **fields: str) -> int:
+        """Another batch, in every table; its number. Its watermark is so much later than its time."""
         batch = self.log.end() + 1
-        write_batch(self.log, 9, {}, (1769860800 + 60 * batch) * 1_000_000, **fields)
+        watermark = 1769860800 + 60 * batch + int(later.total_seconds())
+        write_batch(self.log, 9, {}, watermark * 1_000_000, **fields)
         for table, (feed, at) in self.fed.items():
             self.fed[table] = feed, advance(feed, at, self.log.end())
         return self.log.end()

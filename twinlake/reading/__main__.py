@@ -100,6 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     from twinlake.reading.look_ups import LookUps
     from twinlake.reading.moments import Moments
     from twinlake.reading.past_tables import PastTables
+    from twinlake.reading.prepared import PreparedStatements
     from twinlake.reading.query import build_app
     from twinlake.reading.reader import Reader
     from twinlake.reading.reports import Reports, show_report
@@ -137,7 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     reader = Reader(
         spark, settings.lake, followed, releases.of_last_statement, past, given.query_seconds,
         reports=reports, longest_export_s=given.export_seconds,
-        exports=Exports(spark, given.export_gigabytes * GIGABYTE),
+        exports=Exports(spark, given.export_gigabytes * GIGABYTE), prepared=PreparedStatements(spark),
     )  # fmt: skip
 
     def lost() -> str:

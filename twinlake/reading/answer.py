@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinlake.base.errors import BusyError, UsageError
 from twinlake.reading import json_rows, wire
+from twinlake.reading.prepared import Prepared
 from twinlake.reading.spool import FULL, NO_ROOM, TOO_LARGE, Bounds, Spool
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Answer:
     found: pa.Table
     limit: int | None
     known: dict[str, Any] = field(default_factory=dict)
+    is_by_plan: bool = False
+    """Whether its plan was there before it was asked for."""
     _release: Callable[[], None] | None = None
 
     @property
@@ -167,6 +170,16 @@ class Answers:
             spooled.release()
             raise
         return Answer(columns=spooled.columns, found=found, limit=limit, _release=spooled.release)
+
+    def prepared(self, found: Prepared, limit: int | None) -> Answer:
+        """Rows that are computed already, counted as any answer."""
+        try:
+            release = self._spool.hold(found.rows.nbytes)
+        except Exception as error:
+            raise self._known(error) from error
+        return Answer(
+            columns=found.columns, found=found.rows, limit=limit, is_by_plan=found.is_kept, _release=release
+        )  # fmt: skip
 
     def _known(self, error: Exception) -> Exception:
         if TOO_LARGE in str(error):

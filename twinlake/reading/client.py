@@ -22,7 +22,7 @@ from twinlake.base.errors import TimedOutError, TwinlakeError, UnreachableError,
 from twinlake.base.waiting import wait_for_answer
 from twinlake.config.settings import Services
 from twinlake.reading import wire
-from twinlake.reading.server_address import CA_FILE, trusted
+from twinlake.reading.server_address import CA_FILE, connections
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -243,10 +243,9 @@ def answered(
     given: dict[str, Any] = {"params" if method == "GET" else "json": asked}
     timeout = httpx.Timeout(longest_s + MORE_S, connect=5)
     try:
-        with httpx.stream(
+        with connections(services.sql_ca_file).stream(
             method, f"{services.sql_url}/{path}", auth=services.reader, timeout=timeout,
-            headers={wire.HEADER: "1", "Accept": accepts}, trust_env=False,
-            verify=trusted(services.sql_ca_file), **given,
+            headers={wire.HEADER: "1", "Accept": accepts}, **given,
         ) as answer:  # fmt: skip
             if not answer.is_success:
                 raise _refusal(answer, remedy)

@@ -41,9 +41,6 @@ MOST_WAITING, OF_ONE_USER = 200, 100
 MOST_COLUMNS = 100
 JSON = "application/json"
 PARAMETERS = frozenset({"key", "min_position", "min_offsets", "wait_seconds"})
-WAY, PLAN, SQL = "X-Twinlake-Way", "plan", "sql"
-"""A header that says how a look-up was answered."""
-
 InTurn = Callable[[Request, str, Callable[[Running], Response]], Awaitable[Response]]
 """Runs a statement of a request, which has this text, in its turn."""
 
@@ -86,14 +83,14 @@ def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
             if found is None:
                 return None
             content = b"".join(_pieces(look_ups, found, form))
-            return Response(content, headers={WAY: PLAN}, media_type=form)
+            return Response(content, headers={wire.WAY: wire.PLAN}, media_type=form)
 
         def by_sql(one: Running) -> Response:
             found = look_ups.by_sql(asked, user, one.left, one.tag)
             try:
                 pieces = _pieces(look_ups, found, form)
                 close = partial(run_in_threadpool, found.close)
-                return LongAnswer(pieces, close, around.longest_s, wire.SLOW_S, form, {WAY: SQL})
+                return LongAnswer(pieces, close, around.longest_s, wire.SLOW_S, form, {wire.WAY: wire.SQL})
             except BaseException:
                 found.close()
                 raise

@@ -208,10 +208,11 @@ def build_app(
         def answer(one: Running) -> Response:
             found = reader.answer(asked.sql, asked.limit, one.left, asked.as_of, one.tag, one.user)
             close = partial(run_in_threadpool, found.close)
+            way = {wire.WAY: wire.PLAN if found.is_by_plan else wire.SQL}
             try:
                 if request.headers.get("accept") == wire.ARROW:
-                    return LongAnswer(found.arrow(), close, longest_s, wire.SLOW_S, wire.ARROW)
-                return LongAnswer(reader.json(found), close, longest_s, wire.SLOW_S, "application/json")
+                    return LongAnswer(found.arrow(), close, longest_s, wire.SLOW_S, wire.ARROW, way)
+                return LongAnswer(reader.json(found), close, longest_s, wire.SLOW_S, "application/json", way)
             except BaseException:
                 found.close()
                 raise

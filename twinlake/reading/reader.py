@@ -26,6 +26,7 @@ from twinlake.reading.explain import Question, explain
 from twinlake.reading.export import Export, Exports
 from twinlake.reading.followed import Followed
 from twinlake.reading.past_tables import PastTables
+from twinlake.reading.prepared import PreparedStatements, unique
 from twinlake.reading.reports import WITHHELD, Reports
 from twinlake.reading.views import SERVE
 from twinlake.spark.session import cancel
@@ -39,8 +40,6 @@ T = TypeVar("T")
 A = TypeVar("A", Answer, Export)
 _AGAIN_S = 0.5
 """A statement may begin a job after it was cancelled, or miss an interrupt: it is tried till it has ended."""
-
-
 _LESS = "ask for less"
 
 
@@ -68,9 +67,10 @@ class Reader:
         reports: Reports | None = None,
         exports: Exports | None = None,
         longest_export_s: float = Limits().export_seconds,
+        prepared: PreparedStatements | None = None,
     ) -> None:
         """`release` is that of this thread's last statement; without `past` nobody reads AS OF a moment,
-        without `reports` nothing is known of the lake server."""
+        without `reports` nothing is known of the lake server, without `prepared` all is planned each time."""
         self._spark = spark
         self._lake = lake
         self._followed = followed
@@ -81,6 +81,7 @@ class Reader:
         self._answers = answers or Answers(spark)
         self._exports = exports or Exports(spark)
         self._reports = reports
+        self._prepared = prepared
         self._cancelled: dict[str, tuple[float, Time]] = {}
         jvm: Any = spark._jvm
         self._views = jvm.twinlake.reading.NamedViews
@@ -111,7 +112,16 @@ class Reader:
         def made(frame: DataFrame) -> Answer:
             return self._answers.of(_named(_first(frame, limit)), limit)
 
-        return self._answer(sql, left, as_of, tag, user, made, self._time, parameters, is_placed)
+        def at_once() -> Answer | None:
+            if self._prepared is None or limit is None or as_of is not None or parameters:
+                return None
+            if (found := self._prepared.answer(sql, limit, user)) is None:
+                return None
+            answer = self._answers.prepared(found, limit)
+            answer.known = self._known(found.views, user, is_placed)
+            return answer
+
+        return self._answer(sql, left, as_of, tag, user, made, self._time, parameters, is_placed, at_once)
 
     def export(
         self, sql: str, limit: int | None, left: threading.Event, as_of: str | None = None,
@@ -127,18 +137,26 @@ class Reader:
     def _answer(
         self, sql: str, left: threading.Event, as_of: str | None, tag: str | None, user: str,
         made: Callable[[DataFrame], A], within: Time, parameters: bytes = b"", is_placed: bool = False,
+        at_once: Callable[[], A | None] = lambda: None,
     ) -> A:  # fmt: skip
         def read() -> A:
+            if (ready := at_once()) is not None:
+                return ready
             with self._bound(as_of, sql) as past:
                 frame = self._asked(sql, user, parameters)
-                release = past["as_of"]["release"] if past else self._release()
-                place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
-                freshness = self.freshness([] if past else self._views.of(frame._jdf), user)
+                known = self._known([] if past else self._views.of(frame._jdf), user, is_placed)
+                if past:
+                    known["release"] = past["as_of"]["release"]
                 found = made(frame)
-            found.known |= {"release": release, **place, **freshness, **past}
+            found.known |= {**known, **past}
             return found
 
         return self.in_words(lambda: self._in_time(left, read, tag, within), user)
+
+    def _known(self, views: Iterable[str], user: str, is_placed: bool) -> dict[str, Any]:
+        """Of this thread's last statement, which reads these views."""
+        place = {"position": json.loads(self._live.ofLastStatement())} if is_placed else {}
+        return {"release": self._release(), **place, **self.freshness(views, user)}
 
     def columns(
         self, sql: str, left: threading.Event, as_of: str | None = None, tag: str | None = None,
@@ -363,20 +381,8 @@ def _first(frame: DataFrame, limit: int | None) -> DataFrame:
 
 
 def _named(frame: DataFrame) -> DataFrame:
-    return frame.toDF(*_unique(frame.columns))
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Rows are objects: a second column of the same name gets a number that no other column has."""
-    taken, numbers, made = set(names), dict[str, int](), list[str]()
-    for name in names:
-        shown, number = name, numbers.get(name, 1)
-        while number > 1 and shown in taken:
-            shown, number = f"{name}_{number}", number + 1
-        taken.add(shown)
-        numbers[name] = max(number, 2)
-        made.append(shown)
-    return made
+    names = unique(frame.columns)
+    return frame if names == frame.columns else frame.toDF(*names)
 
 
 def _message(error: Exception) -> str:

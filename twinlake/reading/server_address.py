@@ -1,13 +1,17 @@
-"""Which SQL server is read: one that is named by address, user and password, which need no data directory."""
+"""Which SQL server is read: one that is named by address, user and password, which need no data directory.
+
+And the connections to it, which stay open between two statements.
+"""
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from httpx import create_ssl_context
+from httpx import Client, Limits, create_ssl_context
 
 from twinlake.base.address import is_loopback
 from twinlake.base.errors import UsageError
@@ -19,6 +23,8 @@ CA_FILE = "TWINLAKE_SQL_CA_FILE"
 """PEM, who has signed its certificate, where no usual authority has."""
 """The variables that name it where arguments do not."""
 ELSEWHERE = "ask whoever runs it: `twinlake status` there says more"
+KEPT_S = 3.0
+"""Less than the five seconds after which the server closes a silent one: none is closed as it is used."""
 _LIKE = "name its HTTP endpoint, `sql_url` of the services.json there, like http://127.0.0.1:18091"
 
 
@@ -32,6 +38,17 @@ def trusted(ca_file: str) -> ssl.SSLContext:
             "the SQL server was not asked", f"{ca_file}: {error}",
             f"name a file of certificates as PEM: ca_file= in Python, or {CA_FILE} in the environment",
         ) from error  # fmt: skip
+
+
+def connections(ca_file: str) -> Client:
+    """Those of this process, for any number of threads; a fork has its own. UsageError as `trusted`."""
+    return _of_process(os.getpid(), ca_file)
+
+
+@lru_cache(maxsize=8)
+def _of_process(_pid: int, ca_file: str) -> Client:
+    limits = Limits(max_connections=None, keepalive_expiry=KEPT_S)
+    return Client(trust_env=False, verify=trusted(ca_file), limits=limits)
 
 
 def named_server(

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from twinlake.base.errors import UsageError
 from twinlake.base.files import full_disk
-from twinlake.spark.prepared_plan import small
+from twinlake.spark.prepared_plan import TooLargeError, small
 from twinlake.spark.session import scratch_folder
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Spool:
         columns = [{"name": name, "type": type_} for name, type_ in frame.dtypes]
         _refuse_unknown(columns)
         _refuse_many(_fields(frame.schema))
-        name = str(self._folder / f"{self._pool}-{uuid4().hex}")
+        name = self._name()
         try:
             table, files = self._computed(frame, name)
         except BaseException as error:
@@ -92,15 +92,30 @@ class Spool:
             columns=columns, table=table, files=files, _release=lambda: self._java.release(name)
         )  # fmt: skip
 
+    def hold(self, bytes_: int) -> Callable[[], None]:
+        """Counts so many bytes in memory, until what is returned is called; errors as of `of`."""
+        name = self._name()
+        try:
+            self._java.hold(name, bytes_, self._bounds)
+        except BaseException:
+            self._java.release(name)
+            raise
+        return lambda: self._java.release(name)
+
+    def _name(self) -> str:
+        return str(self._folder / f"{self._pool}-{uuid4().hex}")
+
     def _computed(self, frame: DataFrame, name: str) -> tuple[pa.Table | None, tuple[Path, ...]]:
         """A small result in this thread, others by Spark's tasks."""
-        found = small(frame)
+        try:
+            found = small(frame)
+        except TooLargeError:
+            # planned again: a sort that was begun in this thread cannot be sent to tasks
+            found, frame = None, frame.select("*")
         if found is not None:
             self._java.hold(name, found.nbytes, self._bounds)
             return found, ()
-        # planned again: a sort that was begun in this thread cannot be sent to tasks
-        again = frame.select("*")
-        count = self._java.write(again._jdf, name, self._bounds)
+        count = self._java.write(frame._jdf, name, self._bounds)
         names = [f"{name}-schema", *(f"{name}-{number}" for number in range(count))]
         return None, tuple(path for path in map(Path, names) if path.exists())
 

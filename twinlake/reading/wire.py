@@ -21,6 +21,8 @@ SLOW_S = 30.0
 """A client that takes no piece of its answer for so long is cut off."""
 EXPORT_SLOW_S = 300.0
 """The same for an answer of /export: it waits in files, for one who works on each batch."""
+WAY, PLAN, SQL = "X-Twinlake-Way", "plan", "sql"
+"""A header that says whether a look-up or a statement was answered by a plan that was there."""
 Key = Mapping[str, str | None]
 """By column its value, None for NULL."""
 

@@ -110,8 +110,10 @@ def computed(rows: DataFrame) -> pa.Table:
 
 def small(rows: DataFrame) -> pa.Table | None:
     """A relation with a small result that is needed once, computed in this thread, without the scheduler and
-    without a file. None where it has more bytes, more partitions than one, or a shuffle; `rows`
-    is used up by then, and has to be planned again (`rows.select("*")`) for Spark's tasks.
+    without a file. None, before anything is computed, where it has more partitions than one, or a shuffle.
+
+    TooLargeError where it has more bytes; `rows` is used up by then, and has to be planned again
+    (`rows.select("*")`) for Spark's tasks.
 
     `twinlake.spark.session.cancel` with one of this thread's job tags ends it, as it ends Spark's tasks.
     """
@@ -119,6 +121,8 @@ def small(rows: DataFrame) -> pa.Table | None:
     found = java.twinlake.lake.PreparedPlan.small(rows._jdf, SMALL_BYTES)
     if found is None:
         return None
+    if not found:
+        raise TooLargeError(f"more than {SMALL_BYTES:,} bytes")
     with pa.ipc.open_stream(found) as stream:
         return stream.read_all()
 

@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.arrow.ArrowBatchStreamWriter;
 import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
@@ -70,6 +71,11 @@ public final class PreparedPlan {
     }
   }
 
+  /** Whether it is one partition without a shuffle, as it has to be to be computed in the calling thread. */
+  public boolean isOnePartition() {
+    return InlineTask.can(batches);
+  }
+
   /** The same as an Arrow stream in memory; null where it has more bytes. Several threads may do so at once. */
   public byte[] run(long mostBytes) throws Exception {
     ByteArrayOutputStream found = new ByteArrayOutputStream();
@@ -77,13 +83,26 @@ public final class PreparedPlan {
   }
 
   /**
-   * A relation that is needed once, computed in the calling thread, as an Arrow stream; null where that cannot be
-   * (more than one partition, a shuffle), or has more than so many bytes.
+   * A relation that is needed once, computed in the calling thread, as an Arrow stream; empty where it has more than so
+   * many bytes. Null where that cannot be (more than one partition, a shuffle): nothing was computed then.
    */
   public static byte[] small(Dataset<Row> relation, long mostBytes) throws Exception {
-    PreparedPlan plan = new PreparedPlan((org.apache.spark.sql.classic.Dataset<Row>) relation);
-    ByteArrayOutputStream found = new ByteArrayOutputStream();
-    return InlineTask.can(plan.batches) && plan.computedHere(found, mostBytes) ? found.toByteArray() : null;
+    var planned = (org.apache.spark.sql.classic.Dataset<Row>) relation;
+    if (isShuffled(planned.queryExecution().executedPlan())) {
+      return null; // an adaptive plan that is asked for its partitions runs all its stages to tell
+    }
+    PreparedPlan plan = new PreparedPlan(planned);
+    if (!InlineTask.can(plan.batches)) {
+      return null;
+    }
+    byte[] found = plan.run(mostBytes);
+    return found == null ? new byte[0] : found;
+  }
+
+  private static boolean isShuffled(SparkPlan part) {
+    SparkPlan asked = part instanceof AdaptiveSparkPlanExec adaptive ? adaptive.initialPlan() : part;
+    return asked instanceof ShuffleExchangeLike
+        || CollectionConverters.asJava(asked.children()).stream().anyMatch(PreparedPlan::isShuffled);
   }
 
   private boolean computedHere(OutputStream out, long mostBytes) throws Exception {

@@ -53,6 +53,11 @@ final class DataFile {
     return status;
   }
 
+  /** How many rows it has; none where its statistics do not tell. */
+  long rows() {
+    return statistics().path("numRecords").longValue();
+  }
+
   /** Whether a row in it may fulfil the condition; true wherever its statistics do not tell. */
   boolean mayHold(Expression condition) {
     if (condition instanceof And both) {

@@ -55,7 +55,9 @@ public final class LiveTable {
   private static final ThreadLocal<Map<String, Long>> LAST = new ThreadLocal<>();
 
   /** By path, the tables of the plan that this thread prepares. */
-  private static final ThreadLocal<Map<String, PreparedFiles>> PREPARED = new ThreadLocal<>();
+  private static final ThreadLocal<Prepared> PREPARED = new ThreadLocal<>();
+
+  private record Prepared(Map<String, PreparedFiles> files, long mostRows) {}
 
   private final Commits commits;
   private final Map<String, DataFile> files = new LinkedHashMap<>();
@@ -142,20 +144,21 @@ public final class LiveTable {
     if (damaged != null) {
       return damaged(damaged);
     }
-    Map<String, PreparedFiles> prepared = PREPARED.get();
+    Prepared prepared = PREPARED.get();
     if (prepared != null) {
-      return prepared.computeIfAbsent(path, one -> new PreparedFiles(one, at(one).columns())).relation(SparkSession.active());
+      return prepared.files.computeIfAbsent(path, one -> new PreparedFiles(one, at(one).columns(), prepared.mostRows))
+          .relation(SparkSession.active());
     }
     return at(path).relation(SparkSession.active());
   }
 
-  /** The tables that a statement reads, which is analysed here for a prepared plan, by path. */
-  static Map<String, PreparedFiles> prepared(Runnable analysis) {
-    Map<String, PreparedFiles> found = new LinkedHashMap<>();
+  /** The tables that a statement reads, which is analysed here for a prepared plan, by path; it scans at most so many rows. */
+  static Map<String, PreparedFiles> prepared(long mostRows, Runnable analysis) {
+    Prepared found = new Prepared(new LinkedHashMap<>(), mostRows);
     PREPARED.set(found);
     try {
       analysis.run();
-      return found;
+      return found.files;
     } finally {
       PREPARED.remove();
     }

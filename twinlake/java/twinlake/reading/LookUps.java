@@ -133,7 +133,8 @@ public final class LookUps {
     return new Cast(text, type, Option.apply("UTC"), EvalMode$.MODULE$.TRY()).eval(null);
   }
 
-  private static byte[] answer(ObjectNode head, byte[] rows) throws IOException {
+  /** The form of what {@link #find} returns. */
+  static byte[] answer(ObjectNode head, byte[] rows) throws IOException {
     byte[] text = JSON.writeValueAsBytes(head);
     ByteArrayOutputStream all = new ByteArrayOutputStream(4 + text.length + rows.length);
     all.write(ByteBuffer.allocate(4).putInt(text.length).array());

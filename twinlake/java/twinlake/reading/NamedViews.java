@@ -18,8 +18,12 @@ public final class NamedViews {
   private NamedViews() {}
 
   public static List<String> of(Dataset<Row> relation) {
+    return of(((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().analyzed());
+  }
+
+  static List<String> of(LogicalPlan analysed) {
     Set<String> found = new TreeSet<>();
-    walk(((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().analyzed(), found);
+    walk(analysed, found);
     return List.copyOf(found);
   }
 

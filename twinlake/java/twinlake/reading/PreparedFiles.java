@@ -21,10 +21,32 @@ final class PreparedFiles implements FileIndex {
 
   private final String path;
   private final StructType columns;
+  private final long mostRows;
+  private long scanned = 0;
 
-  PreparedFiles(String path, StructType columns) {
+  PreparedFiles(String path, StructType columns, long mostRows) {
     this.path = path;
     this.columns = columns;
+    this.mostRows = mostRows;
+  }
+
+  /** What a scan reads at most. */
+  long mostRows() {
+    return mostRows;
+  }
+
+  /** A scan was planned, which would read so many rows now. */
+  void scans(long rows) {
+    scanned += rows;
+  }
+
+  long scanned() {
+    return scanned;
+  }
+
+  /** Whether rows that are too many are so before a plan is made: of look-ups the values are known later. */
+  boolean isBounded() {
+    return mostRows < Long.MAX_VALUE;
   }
 
   LogicalPlan relation(SparkSession session) {

@@ -46,6 +46,9 @@ final class PreparedScan extends RDD<InternalRow> {
   /** Of files that may hold rows; who has more is computed by tasks, as any statement. */
   static final long MOST_BYTES = 32L << 20;
 
+  /** The same of a statement, which looks at each row of them. */
+  static final long MOST_ROWS = 300_000;
+
   @SuppressWarnings({"unchecked", "rawtypes"})
   private static final Seq<Dependency<?>> NO_DEPENDENCIES = (Seq) Nil$.MODULE$;
 
@@ -54,12 +57,12 @@ final class PreparedScan extends RDD<InternalRow> {
   private final transient List<String> columns;
   private final transient Function1<PartitionedFile, scala.collection.Iterator<InternalRow>> reader;
 
-  /** The files that may hold rows have too many bytes. */
+  /** The files that may hold rows have too many bytes, or rows. */
   static final class TooLarge extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    TooLarge(long bytes) {
-      super(bytes + " bytes of files may hold the rows");
+    TooLarge(long bytes, long rows) {
+      super(bytes + " bytes of files, with " + rows + " rows, may hold what is asked for");
     }
   }
 
@@ -106,6 +109,9 @@ final class PreparedScan extends RDD<InternalRow> {
         wanted.add(one.name());
       }
     }
+    if (table.isBounded()) {
+      table.scans(wanted(table, LiveTable.at(table.path()), conditions).stream().mapToLong(DataFile::rows).sum());
+    }
     var rows = new PreparedScan(session, table, conditions, relation, required);
     SparkPlan scan = new RDDScanExec(
         Seqs.of(output), rows, table.path(), SinglePartition$.MODULE$, Seqs.of(List.of()), Option.empty());
@@ -127,13 +133,19 @@ final class PreparedScan extends RDD<InternalRow> {
       throw new Outdated();
     }
     List<Expression> bound = conditions.stream().map(Parameter::bound).toList();
-    List<FileStatus> files = now.files().stream()
-        .filter(file -> bound.stream().allMatch(file::mayHold)).map(DataFile::status).toList();
-    long bytes = files.stream().mapToLong(FileStatus::getLen).sum();
-    if (bytes > MOST_BYTES) {
-      throw new TooLarge(bytes);
-    }
+    List<FileStatus> files = wanted(table, now, bound).stream().map(DataFile::status).toList();
     return CollectionConverters.asScala(new Found(files.iterator(), new Sought(bound, columns)));
+  }
+
+  /** The files that may hold rows; TooLarge for too many. */
+  private static List<DataFile> wanted(PreparedFiles table, LiveFiles now, List<Expression> conditions) {
+    List<DataFile> files = now.files().stream().filter(file -> conditions.stream().allMatch(file::mayHold)).toList();
+    long bytes = files.stream().mapToLong(file -> file.status().getLen()).sum();
+    long rows = files.stream().mapToLong(DataFile::rows).sum();
+    if (bytes > MOST_BYTES || rows > table.mostRows()) {
+      throw new TooLarge(bytes, rows);
+    }
+    return files;
   }
 
   /** Of each file in turn those rows that may be meant; the filter above looks at each of them again. */

@@ -32,6 +32,9 @@ import scala.runtime.BoxedUnit;
 public final class SmallScans extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   private static final long SMALL_BYTES = 8L << 20;
 
+  /** Of a row: to count rows reads no column, and still opens each file. */
+  private static final int LEAST = 8;
+
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPlannerStrategy(FunctionConverters.asScalaFromFunction(InOneTask::new));
@@ -67,7 +70,13 @@ public final class SmallScans extends AbstractFunction1<SparkSessionExtensions, 
       }
       return leaf instanceof FileSourceScanExec scan
           && scan.relation().location() instanceof LiveFiles
-          && scan.selectedPartitions().totalFileSize() <= SMALL_BYTES;
+          && read(scan) <= SMALL_BYTES;
+    }
+
+    /** About as many bytes as are read: a file has all columns, and a statement seldom asks for more than some. */
+    private static double read(FileSourceScanExec scan) {
+      double share = (double) Math.max(scan.requiredSchema().defaultSize(), LEAST) / scan.relation().dataSchema().defaultSize();
+      return scan.selectedPartitions().totalFileSize() * share;
     }
   }
 
