@@ -6,7 +6,6 @@ are stored by tile; whoever reads them puts each into its windows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,7 +69,7 @@ def spread(states: DataFrame, window: Window, start: str) -> DataFrame:
     return states.select(*columns)
 
 
-def spread_sql(window: Window, relation: str, start: str, keys: Sequence[str]) -> str:
+def spread_sql(window: Window, relation: str, start: str, keys: tuple[str, ...]) -> str:
     """What follows FROM to read the same of a relation, the tile beside it, to be grouped by these keys and
     the start.
 
