@@ -7,6 +7,7 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,89 +19,15 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.history import LATEST as LATEST_ORDER
-from tests.history import SALES as SALES_PER_REGION
-from tests.history import version_of
-from tests.project import OURS, PROJECT
+from tests.project import PROJECT
 from tests.reading.conftest import PASSWORD, SqlServer, started
 from tests.reading.follows import Follows, Refused, following
-from tests.written_log import write_batch
-from twinlake.base.passwords import hashed
+from tests.reading.staged import CHANGED, CUSTOMERS, LATEST, PAID, SALES, Stage, shown
 from twinlake.base.waiting import wait_for
-from twinlake.config import users
-from twinlake.config.rights import Rights
-from twinlake.kinds.derived import Derived
 from twinlake.kinds.events import Events
-from twinlake.kinds.kind import Kind, is_stored
-from twinlake.lake import formats
-from twinlake.lake.catalog import release_log
-from twinlake.lake.catalog.maintained_version import MaintainedVersion, open_version
-from twinlake.lake.catalog.release_log import Release
-from twinlake.lake.catalog.version import Version
-from twinlake.lake.log.log import Log
 from twinlake.reading.changes import page
 from twinlake.reading.changes.position import parse
 from twinlake.reading.changes.readers import OF_ONE_USER
-from twinlake.speed.advance import Standing, advance
-from twinlake.topics.topic import load_topic
-
-SALES, LATEST, PAID, CUSTOMERS = "sales_per_region", "latest_order", "paid", "customers_per_region"
-TABLES: dict[str, Kind] = {
-    SALES: SALES_PER_REGION,
-    LATEST: replace(LATEST_ORDER, delete_when="status = 'cancelled'"),
-    PAID: Events(
-        name=PAID, inputs=("orders",), columns={"customer": "customer", "amount": "amount"},
-        where="status = 'paid'",
-    ),
-    CUSTOMERS: Derived(
-        name=CUSTOMERS, reads=(LATEST,), columns=("status", "customers"), keys=("status",), by=("status",),
-        sql=f"SELECT status, count(*) AS customers FROM {LATEST} GROUP BY status",
-    ),
-}  # fmt: skip
-CHANGED = {**TABLES, SALES: replace(SALES_PER_REGION, where="region <> 'south'")}
-
-
-class Stage:
-    """A lake that goes on while readers follow it."""
-
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
-        self.spark, self.lake = spark, lake
-        formats.acquire(lake)
-        self.log = Log(spark, lake, load_topic("orders", OURS))
-        self.feeds: dict[tuple[str, str], tuple[MaintainedVersion, Standing]] = {}
-        self.append(20)
-        self.versions = self.build(TABLES, {})
-        self.promote(self.versions)
-
-    def build(self, tables: dict[str, Kind], known: dict[str, Version]) -> dict[str, Version]:
-        made = dict(known)
-        for build, (name, table) in enumerate(tables.items(), start=1 + len(self.feeds)):
-            version = replace(
-                version_of(table), topics=("orders",), build=build,
-                reads={read: made[read].name for read in table.reads},
-            )  # fmt: skip
-            version.save(self.lake)
-            made[name] = version
-            if is_stored(table):
-                feed = open_version(self.lake, version, {"orders": self.log})
-                assert isinstance(feed, MaintainedVersion)
-                self.feeds[name, version.name] = feed, advance(feed, Standing(), self.log.end())
-        return made
-
-    def promote(self, versions: dict[str, Version], kind: Any = "promote") -> int:
-        before = release_log.live(self.lake)
-        number = before.number + 1 if before else 1
-        tables = {name: version.name for name, version in versions.items()}
-        release_log.commit(self.lake, Release(
-            number=number, kind=kind, created_at="2026-01-31T12:00:30Z", approved_by="me", tables=tables,
-        ))  # fmt: skip
-        return number
-
-    def append(self, records: int, **fields: str) -> int:
-        write_batch(self.log, records, **fields)
-        for key, (feed, at) in self.feeds.items():
-            self.feeds[key] = feed, advance(feed, at, self.log.end())
-        return self.log.end()
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +40,6 @@ def server(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     made = SqlServer(home=stage.lake.parent, scratch=tmp_path_factory.mktemp("scratch"))
     with started(made):
         yield made
-
-
-def shown(server: SqlServer, table: str, user: str = "analyst") -> dict[tuple[Any, ...], dict[str, Any]]:
-    """What the table's view shows now, without what follows the watermark."""
-    answer = httpx.post(
-        f"{server.url}/query", json={"sql": f"SELECT * FROM {table}"}, timeout=120, trust_env=False,
-        headers={"X-Twinlake-Query": "1"}, auth=(user, PASSWORD),
-    )  # fmt: skip
-    assert answer.is_success, answer.text
-    rows = [{name: value for name, value in row.items() if name != "final"} for row in answer.json()["rows"]]
-    keys = {SALES: ("region", "window_start"), LATEST: ("customer",), CUSTOMERS: ("status",)}.get(
-        table, ("_epoch", "_partition", "_offset")
-    )
-    return {tuple(row[key] for key in keys): row for row in rows}
 
 
 @pytest.mark.parametrize("table", [SALES, LATEST, PAID])
@@ -204,6 +117,46 @@ def test_a_release_tells_what_differs_and_a_rollback_takes_it_back(stage: Stage,
     assert late.table == before and late.wholes == []
 
 
+HELD = """
+import sys, time
+from pathlib import Path
+from twinlake.reading import __main__ as sql_server
+from twinlake.reading.follower import Follower
+
+def held(self, follow=Follower.follow):
+    while not Path("go_on").exists():
+        time.sleep(0.1)
+    follow(self)
+
+Follower.follow = held
+sys.exit(sql_server.main())
+"""
+"""Reads what is live as soon as there is a file."""
+
+
+@pytest.mark.faults
+def test_a_server_that_starts_says_so(stage: Stage, tmp_path: Path) -> None:
+    server = SqlServer(home=stage.lake.parent, scratch=tmp_path, program=("-c", HELD))
+    with ThreadPoolExecutor(1) as threads:
+        starting = threads.submit(server.start)
+        try:
+            wait_for("its endpoint", lambda: not server.status()["ready"], 120, unready=httpx.HTTPError)
+            answers = [
+                httpx.get(f"{server.url}/tables/{LATEST}/{what}", auth=("analyst", PASSWORD), trust_env=False)
+                for what in ("rows?key=customer=c1", "changes")
+            ]
+            (tmp_path / "go_on").touch()
+            starting.result()
+            with following(server.url, LATEST) as reader:
+                reader.until(lambda one: one.at)
+        finally:
+            server.kill()
+
+    assert [(one.status_code, one.headers.get("Retry-After")) for one in answers] == [(503, "1")] * 2
+    assert answers[0].json() == answers[1].json()
+    assert answers[1].json()["why"] == "it has not read yet what is live"
+
+
 @pytest.mark.faults
 def test_a_server_that_was_killed_gives_what_came_meanwhile(stage: Stage, server: SqlServer) -> None:
     with following(server.url, LATEST) as reader:
@@ -273,7 +226,9 @@ def test_a_position_of_another_table_is_refused(server: SqlServer) -> None:
     with pytest.raises(Refused) as refused, following(server.url, SALES, reader.at):
         pass
 
-    assert refused.value.status == 400 and "of table latest_order" in refused.value.error["why"]
+    assert refused.value.status == 400
+    assert refused.value.error["what"].endswith("is not a position of sales_per_region")
+    assert refused.value.error["why"] == "it is one of latest_order"
 
 
 def test_a_position_of_a_lake_that_was_restored_gives_the_whole(stage: Stage, server: SqlServer) -> None:
@@ -288,70 +243,6 @@ def test_a_position_of_a_lake_that_was_restored_gives_the_whole(stage: Stage, se
     assert len(late.wholes) == 1 and late.table == shown(server, LATEST)
 
 
-def allowed(server: SqlServer, name: str, **rights: Any) -> None:
-    """Somebody with these rights, from the next request on."""
-    file = server.scratch / "password"
-    if name not in users.load(file):
-        with file.open("a") as lines:
-            lines.write(f"{hashed(name, PASSWORD).strip()}:analyst\n")
-    users.set_rights(file, name, Rights(**rights))
-    httpx.get(f"{server.url}/names", timeout=60, trust_env=False, auth=(name, PASSWORD))
-
-
-def test_what_somebody_may_not_see_is_not_told(stage: Stage, server: SqlServer) -> None:
-    """Of rows and columns, masked and hidden: at every position what their own query shows."""
-    allowed(
-        server, "rita", tables=(f"serve.{LATEST}", f"serve.{SALES}"), hidden=(f"{LATEST}.order_id",),
-        masks={f"{LATEST}.customer": "hash"}, rows={LATEST: "status = 'paid'"},
-    )  # fmt: skip
-    with following(server.url, LATEST, user="rita") as reader:
-        reader.until(lambda one: one.at)
-        assert reader.table == shown(server, LATEST, "rita")
-        for status in ("pending", "paid", "cancelled", "paid"):  # rows go out of sight, and come into it
-            reader.until_at(stage.append(3, status=f"'{status}'"))
-            assert reader.table == shown(server, LATEST, "rita")
-
-    assert any(one["deletes"] for one in reader.changes) and reader.wholes == ["it is the beginning"]
-    assert {len(key[0]) for key in reader.table} == {64}
-    assert not any("order_id" in row for row in reader.table.values())
-
-
-@pytest.mark.parametrize(
-    "rights", [{"masks": {f"{LATEST}.customer": "last4"}}, {"hidden": (f"{LATEST}.customer",)}]
-)
-def test_who_cannot_tell_rows_apart_is_refused(server: SqlServer, rights: dict[str, Any]) -> None:
-    allowed(server, "blind", **rights)
-
-    with pytest.raises(Refused) as refused, following(server.url, LATEST, user="blind"):
-        pass
-
-    assert refused.value.status == 400 and "cannot be followed by blind" in refused.value.error["what"]
-
-
-def test_a_table_that_is_not_theirs_is_not_there(server: SqlServer) -> None:
-    allowed(server, "nora", tables=(f"serve.{SALES}",))
-
-    with pytest.raises(Refused) as refused, following(server.url, LATEST, user="nora"):
-        pass
-
-    assert refused.value.status == 404 and "there is no table 'latest_order'" in refused.value.error["what"]
-
-
-@pytest.mark.parametrize("rights", [{"tables": ("serve.none",)}, {"rows": {LATEST: "status = 'paid'"}}])
-def test_who_loses_a_right_is_told_so_and_gets_no_more(
-    stage: Stage, server: SqlServer, rights: dict[str, Any]
-) -> None:
-    allowed(server, "lena")
-    with following(server.url, LATEST, user="lena") as reader:
-        reader.until(lambda one: one.at)
-        had = len(reader.changes)
-        allowed(server, "lena", **rights)
-        reader.until(lambda one: one.ended)
-        stage.append(2)
-
-    assert len(reader.changes) == had and "lena" in reader.ended["why"]  # type: ignore[index]
-
-
 def test_without_the_login_nobody_follows_and_no_page_of_another_site(server: SqlServer) -> None:
     url = f"{server.url}/tables/{LATEST}/changes"
     known = {"auth": ("analyst", PASSWORD), "timeout": 60, "trust_env": False}
@@ -362,6 +253,15 @@ def test_without_the_login_nobody_follows_and_no_page_of_another_site(server: Sq
     assert foreign.status_code == 400 and "another site" in foreign.json()["why"]
     other: Any = httpx.get(url, params={"since": "now"}, **known)  # type: ignore[arg-type]
     assert other.status_code == 400 and "`from` alone" in other.json()["remedy"]
+
+
+def test_it_is_followed_by_get_alone(server: SqlServer) -> None:
+    known: Any = {"auth": ("analyst", PASSWORD), "timeout": 60, "trust_env": False}
+
+    posted = httpx.post(f"{server.url}/tables/{LATEST}/changes", **known)
+
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET")
+    assert posted.json()["remedy"] == "use GET"
 
 
 def test_a_browser_gets_the_page_of_the_docs_that_runs_nothing_else(server: SqlServer) -> None:

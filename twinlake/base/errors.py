@@ -30,7 +30,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -218,12 +218,12 @@ def faults_text(faults: Iterable[Mapping[str, Any]], whole: str = "") -> str:
     return "; ".join(f"{place}: {text.removeprefix('Value error, ')}" for place, text in said)
 
 
-def refused(status: int, detail: str, method: str, path: str) -> TwinlakeError:
-    """The error of a request that the web framework itself has refused."""
+def refused(status: int, detail: str, method: str, path: str, served: Sequence[str] = ()) -> TwinlakeError:
+    """The error of a request that the web framework itself has refused; `served` are the methods that the
+    path has."""
     if status in (404, 405):
-        return NotFoundError(
-            f"there is no {method} {path}", "this server does not serve it", "check the path and the method"
-        )
+        remedy = f"use {' or '.join(served)}" if served else "check the path and the method"
+        return NotFoundError(f"there is no {method} {path}", "this server does not serve it", remedy)
     return UsageError("the request is malformed", detail, "fix the request")
 
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -40,8 +41,10 @@ def install(app: FastAPI, status_of: Callable[[TwinlakeError], int], remedy: str
 
     @app.exception_handler(HTTPException)
     async def not_served(request: Request, error: HTTPException) -> JSONResponse:
-        found = refused(error.status_code, error.detail, request.method, request.url.path)
-        return JSONResponse(found.to_json(), error.status_code, error.headers)
+        served = _methods(request) if error.status_code == 405 else []
+        found = refused(error.status_code, error.detail, request.method, request.url.path, served)
+        headers = {**(error.headers or {}), **({"Allow": ", ".join(served)} if served else {})}
+        return JSONResponse(found.to_json(), error.status_code, headers)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
@@ -49,6 +52,12 @@ def install(app: FastAPI, status_of: Callable[[TwinlakeError], int], remedy: str
         what = f"{request.method} {request.url.path} failed: this is an error of the server's"
         why = f"{type(error).__name__}: {error}"[:300]
         return error_response(500, TwinlakeError(what, why, remedy))
+
+
+def _methods(request: Request) -> list[str]:
+    """By which the path is served."""
+    routes = [one for one in request.app.routes if one.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for one in routes for method in getattr(one, "methods", None) or ()})
 
 
 class LimitedBody:

@@ -30,6 +30,7 @@ from twinlake.reading.look_ups import LookUp, LookUps
 from twinlake.reading.metrics import Queries
 from twinlake.reading.passed import Wanted, parse_wanted
 from twinlake.reading.running import Running
+from twinlake.reading.turns import StartingError
 from twinlake.reading.wire import key_of
 from twinlake.spark.session import is_jvm_lost
 
@@ -51,7 +52,6 @@ class Around:
 
     followed: Callable[[], Followed]
     in_turn: InTurn
-    starting: Callable[[str], Response]
     queries: Queries
     longest_s: float
 
@@ -113,7 +113,7 @@ def add(app: FastAPI, look_ups: LookUps, around: Around) -> None:
         except Exception as error:
             if not is_jvm_lost(error):
                 raise
-            return around.starting("its JVM has ended, and the supervisor starts it again")
+            raise StartingError("its JVM has ended, and the supervisor starts it again") from error
         return found or await around.in_turn(request, text, by_sql)
 
 

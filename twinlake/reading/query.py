@@ -17,6 +17,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBasic
 from pydantic import Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from twinlake.base import http_errors
@@ -121,7 +122,10 @@ class Guard:
 
 
 def _without_header(request: Request) -> JSONResponse | None:
+    """Of what is served by POST alone: of anything else the app says what there is instead."""
     if request.method != "POST" or request.headers.get(wire.HEADER) == "1":
+        return None
+    if not any(one.matches(request.scope)[0] is Match.FULL for one in request.app.routes):
         return None
     why = "it has no header X-Twinlake-Query: 1"
     return error_response(403, UsageError("the query was refused", why, "send that header"))
@@ -139,12 +143,6 @@ def _hidden(what: str, views: str) -> UsageError:
         what, f"it shows rows of {views} as they are, and their rights hold back some of that",
         "ask somebody who reads everything; `twinlake users list` shows who",
     )  # fmt: skip
-
-
-def _starting(why: str) -> JSONResponse:
-    """Our clients ask again; other programs know the class that it is one of."""
-    error = {**StartingError(why).to_json(), "error": BusyError.__name__}
-    return JSONResponse(error, 503, {"Retry-After": "1"})
 
 
 def build_app(
@@ -181,6 +179,11 @@ def build_app(
 
     http_errors.install(app, status_of, "see `twinlake logs sql`")
 
+    @app.exception_handler(StartingError)
+    async def starting(_: Request, error: StartingError) -> JSONResponse:
+        """Our clients ask again; other programs know the class that it is one of."""
+        return JSONResponse({**error.to_json(), "error": BusyError.__name__}, 503, {"Retry-After": "1"})
+
     @app.get("/status")
     async def status() -> dict[str, Any]:
         now = followed()
@@ -198,10 +201,7 @@ def build_app(
     async def in_turn(
         request: Request, text: str, answer: Callable[[Running], Response], is_large: bool = False
     ) -> Response:
-        try:
-            return await statements.in_turn(request, request.state.user.name, text, answer, is_large=is_large)
-        except StartingError as error:
-            return _starting(error.why)
+        return await statements.in_turn(request, request.state.user.name, text, answer, is_large=is_large)
 
     @app.post("/query")
     async def query(asked: Asked, request: Request) -> Response:
@@ -253,11 +253,11 @@ def build_app(
 
     if look_ups is not None:
         around = look_up_route.Around(
-            followed=followed, in_turn=in_turn, starting=_starting, queries=queries, longest_s=longest_s
+            followed=followed, in_turn=in_turn, queries=queries, longest_s=longest_s
         )
         look_up_route.add(app, look_ups, around)
         if feeds is not None:
-            changes_route.add(app, feeds, look_ups, running)
+            changes_route.add(app, feeds, look_ups, running, statements.refuse_unready)
 
     @app.get("/names")
     def names(request: Request) -> dict[str, Any]:

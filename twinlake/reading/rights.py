@@ -38,7 +38,8 @@ class Judge(Protocol):
         """Whether this user may read anything of this view of `serve`."""
 
     def like(self, user: User, view: str) -> str:
-        """The same for all who see the same of this view of `serve`; empty for who sees all of it."""
+        """The same for all who see the same of this view of `serve`, whenever they look; empty for who sees
+        all of it."""
 
     def tells_apart(self, user: User, view: str, column: str) -> bool:
         """Whether what this user sees of the column tells its values apart."""
@@ -90,6 +91,8 @@ class RightsInForce:
         self._of_each: dict[str, Known] = {}
         self._seen: object = None
         self._classified: object = None
+        self._classes: described.Classes = {}
+        self._mask_key = ""
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="rights", daemon=True)
 
@@ -124,7 +127,7 @@ class RightsInForce:
         known = self._of_each.get(user.name)
         if known is None or self.sees_all(user, view):
             return "" if known else "nothing"
-        return json.dumps([known.rights, str(self._classified)], sort_keys=True)
+        return json.dumps([known.rights, self._classes.get(view), self._mask_key], sort_keys=True)
 
     def tells_apart(self, user: User, view: str, column: str) -> bool:
         return bool(self._rights.tellsApart(user.name, view, column))
@@ -145,7 +148,7 @@ class RightsInForce:
         }
         self._rights.key(key)
         self._rights.tell(json.dumps({name: one.rights for name, one in now.items()}))
-        before, self._of_each, self._seen = self._of_each, now, seen
+        before, self._of_each, self._seen, self._mask_key = self._of_each, now, seen, key
         for name in _lost(before, now):
             journal.info("a user has lost a right or a password, and is disconnected", user=name)
             is_in = name in now and now[name].rights == before[name].rights
@@ -161,8 +164,9 @@ class RightsInForce:
     def _look_at_classes(self) -> None:
         published = described.published(self._lake, described.CLASSES)
         if published != self._classified:
-            self._rights.classify(json.dumps(described.classified(self._lake)))
-            self._classified = published
+            found = described.classified(self._lake)
+            self._rights.classify(json.dumps(found))
+            self._classes, self._classified = found, published
 
     def _run(self) -> None:
         while not self._ending.wait(LOOK_S):

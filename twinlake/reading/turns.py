@@ -167,14 +167,20 @@ class Statements:
         ):
             return await self._answered(Client(asking, one), answer, statement, pool)
 
+    def refuse_unready(self) -> None:
+        """BusyError, or StartingError, where nobody knows yet what is live."""
+        now = self._followed()
+        if now.ready:
+            return
+        if now.error:
+            what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
+            raise BusyError(what, now.error, remedy)
+        raise StartingError("it has not read yet what is live")
+
     async def _answered(
         self, client: Client, answer: Callable[[Running], T], statement: Statement, pool: Pool
     ) -> T:
-        if not (now := self._followed()).ready:
-            if now.error:
-                what, remedy = "the SQL server cannot follow the lake", "see `twinlake logs sql`"
-                raise BusyError(what, now.error, remedy)
-            raise StartingError("it has not read yet what is live")
+        self.refuse_unready()
         one = client.statement
         async with pool.turns.one(client) as turn:
             statement.begins()

@@ -29,7 +29,7 @@ from twinlake.lake.delta.read_errors import damage_in
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.table_workers import TableWorker
 from twinlake.reading.answer import Answer, Answers
-from twinlake.reading.changes.position import position_of
+from twinlake.reading.changes.position import EVERYTHING, position_of
 from twinlake.webhooks.posted import Place, Posted, load, place_of, save
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Deliverer(TableWorker):
         if secret_file is None:
             raise BusyError("nothing is posted without a signature", "[webhooks] names no secret_file", "")
         secret, count = read_secret(secret_file).encode(), 0
-        position = position_of(self.table, to.release, pin).text
+        position = position_of(self.table, to.release, pin).of(EVERYTHING).text
         # what was a difference before a kill may have to be the whole after it
         key = f"{position}/whole" if is_whole else position
         for part, (rows, gone, more) in enumerate(_parts(answer), start=1):

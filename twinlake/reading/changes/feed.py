@@ -176,9 +176,8 @@ class Feed:
             return self._at if _is_after(self._at, seen) else None
 
     @asynccontextmanager
-    async def delivery(self, before: At | None, to: At, user: User) -> AsyncIterator[Delivery]:
-        """Inside, it can be read: by everybody who is at the same place, and sees the same."""
-        like = self._feeds.judge.like(user, self.table)
+    async def delivery(self, before: At | None, to: At, user: User, like: str) -> AsyncIterator[Delivery]:
+        """Inside, it can be read: by everybody who is at the same place, and sees the same (`like`)."""
         key = (before.position.text if before else "", to.position.text, like)
         shared = self._shared.get(key)
         if shared is None:

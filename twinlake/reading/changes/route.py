@@ -39,6 +39,7 @@ COME_BACK_MS = 2_000
 PARAMETERS = frozenset({"from"})
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 LOST = "the rows of this position are not kept any more"
+CHANGED = "the rights have changed since this position, or it is another reader's"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +48,18 @@ class Reader:
 
     table: str
     user: User
+    like: str
+    """What they see, by `Judge.like`, as long as they follow."""
     one: Running
     is_there: Callable[[], Any]
 
 
-def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatements) -> None:
-    """The route."""
+def add(
+    app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatements,
+    refuse_unready: Callable[[], None],
+) -> None:  # fmt: skip
+    """The route; `refuse_unready` raises the error of a server that does not know yet what is live."""
+
     @app.get("/tables/{table}/changes")
     async def changes(
         request: Request,
@@ -64,6 +71,7 @@ def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatement
             why = f"it has no parameter {', '.join(unknown)}"
             raise UsageError("the table was not followed", why, "it has `from` alone")
         user: User = request.state.user
+        refuse_unready()
         look_ups.table(table, user)
         if "text/html" in request.headers.get("accept", ""):
             return page.shown()
@@ -79,15 +87,20 @@ def add(app: FastAPI, feeds: Feeds, look_ups: LookUps, running: RunningStatement
                     "ask again in a moment; `twinlake status` shows what does not keep up",
                 )  # fmt: skip
             feeds.seen.refuse_blind(table, at.opened.definition.view_keys, user)
-            seen = at if asked == NOW else None
-            if position is not None:
+            like = feeds.judge.like(user, table)
+            seen, why = (at if asked == NOW else None), ""
+            if position is not None and not position.is_of(like):
+                why = CHANGED
+            elif position is not None:
                 seen = await feeds.look(lambda: feeds.pins.seen(position))
+                why = "" if seen else LOST
             one = entered.enter_context(running.one(user.name, f"follow {table}"))
             running.sends(one)
             one.lasts = True
             entered.callback(running.has_sent, one)
-            reader = Reader(table=table, user=user, one=one, is_there=request.is_disconnected)
-            why = LOST if position is not None and seen is None else ""
+            reader = Reader(
+                table=table, user=user, like=like, one=one, is_there=request.is_disconnected
+            )  # fmt: skip
             pieces = _until_cut(feed, feeds, look_ups, reader, seen, why)
             entered.push_async_callback(pieces.aclose)  # who has left gives back what it was being sent
             leaves = entered.pop_all()
@@ -102,11 +115,11 @@ async def _until_cut(
     """All events; the last one says why there are no more."""
     yield f"retry: {COME_BACK_MS}\n\n".encode()
     if seen is not None:
-        yield _event("changes", _told(Delivery(to=seen, keys=seen.opened.definition.view_keys)), seen)
+        found = Delivery(to=seen, keys=seen.opened.definition.view_keys)
+        yield _event("changes", _told(found), _position(seen, reader))
         feeds.readers.sent()
-    like = feeds.judge.like(reader.user, reader.table)
     try:
-        async with aclosing(_events(feed, feeds, look_ups, reader, seen, why, like)) as pieces:
+        async with aclosing(_events(feed, feeds, look_ups, reader, seen, why)) as pieces:
             async for piece in pieces:
                 yield piece
                 if piece is not HEARTBEAT:
@@ -117,11 +130,11 @@ async def _until_cut(
 
 
 async def _events(
-    feed: Feed, feeds: Feeds, look_ups: LookUps, reader: Reader, seen: At | None, why: str, like: str
+    feed: Feed, feeds: Feeds, look_ups: LookUps, reader: Reader, seen: At | None, why: str
 ) -> AsyncGenerator[bytes]:
     quiet_s = 0.0
     while not await reader.is_there():
-        _refuse_changed(feeds, look_ups, reader, like)
+        _refuse_changed(feeds, look_ups, reader)
         at = await feed.after(seen, LOOK_S)
         if at is None:
             quiet_s += LOOK_S
@@ -130,25 +143,25 @@ async def _events(
                 yield HEARTBEAT
             continue
         quiet_s = 0.0
-        async with feed.delivery(seen, at, reader.user) as found:
+        async with feed.delivery(seen, at, reader.user, reader.like) as found:
             if found.is_whole or seen is None:
                 yield _event("whole", {"why": why or "it is the beginning"})
             async for rows, gone in iterate_in_threadpool(found.pieces()):
-                _refuse_changed(feeds, look_ups, reader, like)
+                _refuse_changed(feeds, look_ups, reader)
                 yield _event("changes", _told(found, rows, gone, more=True))
-            yield _event("changes", _told(found), at)
+            yield _event("changes", _told(found), _position(at, reader))
         seen, why = at, LOST
 
 
-def _refuse_changed(feeds: Feeds, look_ups: LookUps, reader: Reader, like: str) -> None:
+def _refuse_changed(feeds: Feeds, look_ups: LookUps, reader: Reader) -> None:
     """Where the reader may not go on: somebody has ended it, or it may see something else now."""
     if reader.one.why is not None:
         raise reader.one.why
     look_ups.table(reader.table, reader.user)
-    if feeds.judge.like(reader.user, reader.table) != like:
+    if feeds.judge.like(reader.user, reader.table) != reader.like:
         raise UsageError(
             f"{reader.table} is not followed any further", f"the rights of {reader.user.name} have changed",
-            "begin again with from=beginning: what was seen before is not what is seen now",
+            "connect again: the whole comes, for what was seen before is not what is seen now",
         )  # fmt: skip
 
 
@@ -158,9 +171,13 @@ def _told(found: Delivery, rows: list[Any] | None = None, gone: list[Any] | None
     return said | {"release": found.to.release, "position": found.to.pin.position}
 
 
-def _event(name: str, data: Mapping[str, Any], at: At | None = None) -> bytes:
+def _position(at: At, reader: Reader) -> str:
+    return at.position.of(reader.like).text
+
+
+def _event(name: str, data: Mapping[str, Any], position: str = "") -> bytes:
     """With the position as its id, where a reader who has it has everything up to there."""
-    id_ = f"id: {at.position.text}\n" if at else ""
+    id_ = f"id: {position}\n" if position else ""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return f"event: {name}\n{id_}data: {text}\n\n".encode()
 
