@@ -124,6 +124,8 @@ def compare_pinned(
     try:
         found = _differing(blue_opened, green_opened, old, new)
     except Exception as error:  # the release may be what resolves it
+        for one in (old, new):  # what is in memory has all columns: where one raises all of them would
+            one.rows.unpersist()
         if not is_of_data(error) or isinstance(blue_opened, MaintainedVersion):
             raise
         if (readable := readable_side(blue_opened, blue_pin)) is None:

@@ -131,8 +131,7 @@ def _holding() -> Iterator[Hold]:
 def _held(side: Side, drawn: DataFrame | None, hold: Hold) -> Side:
     """The side in memory: each is computed once, however often a comparison looks at it."""
     limited = side if drawn is None else only(side, drawn)
-    # by a plan of its own: what raises is looked for column by column, and rows in memory have all columns
-    return replace(limited, rows=hold(limited.rows.select("*")))
+    return replace(limited, rows=hold(limited.rows))
 
 
 def _compared(sides: tuple[Pinned, Pinned], taken: Callable[[Side], Side]) -> Comparison:
