@@ -143,14 +143,16 @@ def test_a_position_of_who_sees_less_stays_good_over_classifications_of_others_a
     stage: Stage, server: SqlServer
 ) -> None:
     """What is published anew says the same of this table; what says something else of it gives the whole."""
-    masked = {"masks": {"personal": "null"}}
-    allowed(server, "carl", **masked)
+    allowed(server, "carl", masks={"personal": "null"})
     with following(server.url, LATEST, user="carl") as reader:
         reader.until(lambda one: one.at)
     described.publish_classes(stage.lake, {**CLASSES, SALES: {"region": ["personal"]}})
+    known = server.scratch / "password"
+    users_of_before = known.read_text()
     server.kill()
     server.start()
-    allowed(server, "carl", **masked)
+    known.write_text(users_of_before)
+    httpx.get(f"{server.url}/names", timeout=60, trust_env=False, auth=("carl", PASSWORD))
     held = Follows(table=dict(reader.table))
     with following(server.url, LATEST, reader.at, user="carl", held=held) as again:
         again.until(lambda one: one.at)

@@ -17,7 +17,7 @@ from tests.history import LATEST, version_of
 from tests.webhooks.receiver import Receiver, receiving
 from twinlake.base.errors import BusyError, TwinlakeError, UnreachableError
 from twinlake.lake.catalog.version import Pin
-from twinlake.reading.changes.position import parse
+from twinlake.reading.changes.position import EVERYTHING, parse
 from twinlake.webhooks import deliverer
 from twinlake.webhooks.deliverer import Deliverer
 from twinlake.webhooks.posted import Place, Posted, load, place_of, save
@@ -67,6 +67,7 @@ def test_a_change_goes_out_in_parts_that_are_signed_and_named(posts: Any, receiv
     assert [len(one["upserts"]) + len(one["deletes"]) for one in said] == [3, 3, 2]
     assert [one["more"] for one in said] == [True, True, False] and {one["whole"] for one in said} == {True}
     assert {one["id"] for one in said} == {parse("latest_order", said[0]["id"]).text}
+    assert parse("latest_order", said[0]["id"]).is_of(EVERYTHING)
     assert [got.key for got in receiver.got] == [f"{said[0]['id']}/whole/{part}" for part in (1, 2, 3)]
     for got in receiver.got:
         assert got.signature == "t=1769860800,v1=" + hmac.new(
