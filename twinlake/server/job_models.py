@@ -6,6 +6,7 @@ forms of Airflow. What a field does is said here once.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -28,6 +29,17 @@ def _person(text: str) -> str:
         why = "it is blank, or has control characters; give one that people can read"
         raise ValueError(f"{visible(text)!r} is nobody's name: {why}")
     return text
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):  # it may hold a secret: it is not repeated
+        raise ValueError("it is not an https:// address such as https://example.com/changes; correct it")
+    return text
+
+
+def _option(name: str) -> str:
+    """A parameter in words for both: who sends it in a request, and who types it."""
+    return f"{name} (--{name.replace('_', '-')})"
 
 
 def _refuse_empty(start: str | None, end: str | None) -> None:
@@ -140,8 +152,9 @@ class ChangelogParams(Params):
         default=None, description="send each event to the topic that this column names"
     )
     topics: tuple[TopicName, ...] = Field(
-        default=(), max_length=100, strict=False, description="the topics that topic_from may name"
-    )
+        default=(), max_length=100, strict=False,
+        description="with a topic from a column: the topics that it may name",
+    )  # fmt: skip
     other_topic: TopicName | None = Field(
         default=None, description="gets what names none of the topics; without it that stops the changelog"
     )
@@ -173,23 +186,32 @@ class ChangelogParams(Params):
         if sum(asked) != 1:
             raise ValueError("give one of topic, topic_from, resend and stop")
         if (self.topic_from is not None) != bool(self.topics):
-            raise ValueError("topic_from and topics go together: a column, and the topics that it may name")
+            raise ValueError(
+                f"{_option('topic_from')} and {_option('topics')} go together: give both, a column and the "
+                "topics that it may name"
+            )
         if self.topic_from is None and self.other_topic is not None:
-            raise ValueError("other_topic is for topic_from")
+            raise ValueError(
+                f"{_option('other_topic')} is for events whose topic a column names: give "
+                f"{_option('topic_from')}, or leave it out"
+            )
         for name, given in (("topics", self.topics), ("key", self.key)):
             if twice := [one for one in given if given.count(one) > 1]:
-                raise ValueError(f"{name} has {twice[0]} twice")
+                raise ValueError(f"{_option(name)} has {twice[0]} twice: give it once")
         if self.partition_by == "key" and not self.key:
-            raise ValueError("partition_by key needs a key")
+            raise ValueError(
+                f"{_option('partition_by')} is key, and the events have none: name its columns with "
+                f"{_option('key')}, or leave it out"
+            )
         if self.resend or self.stop:
             known = {"table", "resend", "stop"}
             others = [
-                one.alias or name
+                _option(one.alias or name)
                 for name, one in type(self).model_fields.items()
                 if name not in known and getattr(self, name) != one.default
             ]
             if others:
-                raise ValueError(f"{', '.join(others)}: say that when it is started")
+                raise ValueError(f"{', '.join(others)}: give that when it is started, and leave it out here")
         return self
 
 
@@ -209,8 +231,8 @@ class WebhookParams(Params):
     """Post the changes of a live table to an address from now on, or no more."""
 
     table: Name = Field(description="the live table")
-    url: str | None = Field(
-        default=None, max_length=2_000, pattern=r"^https?://[^\s/]+(/\S*)?$",
+    url: Annotated[str, AfterValidator(_address)] | None = Field(
+        default=None, max_length=2_000,
         description="post to this address; https://, or http:// to this machine",
     )
     begin: Literal["now", "beginning"] = Field(
