@@ -33,7 +33,7 @@ def _person(text: str) -> str:
 
 def _address(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):  # it may hold a secret: it is not repeated
-        raise ValueError("it is not an https:// address such as https://example.com/changes; correct it")
+        raise ValueError("it is not an https:// address such as https://example.com/changes")
     return text
 
 
@@ -55,6 +55,7 @@ Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_per
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
+Address = Annotated[str, Field(max_length=2_000), AfterValidator(_address)]
 Rfc3339 = Annotated[Name, AfterValidator(_time)]
 From = Annotated[Rfc3339 | None, Field(alias="from", description="first window start, RFC 3339")]
 To = Annotated[Rfc3339 | None, Field(alias="to", description="window starts before this, RFC 3339")]
@@ -193,7 +194,7 @@ class ChangelogParams(Params):
         if self.topic_from is None and self.other_topic is not None:
             raise ValueError(
                 f"{_option('other_topic')} is for events whose topic a column names: give "
-                f"{_option('topic_from')}, or leave it out"
+                f"{_option('topic_from')}, or leave out the former"
             )
         for name, given in (("topics", self.topics), ("key", self.key)):
             if twice := [one for one in given if given.count(one) > 1]:
@@ -231,9 +232,8 @@ class WebhookParams(Params):
     """Post the changes of a live table to an address from now on, or no more."""
 
     table: Name = Field(description="the live table")
-    url: Annotated[str, AfterValidator(_address)] | None = Field(
-        default=None, max_length=2_000,
-        description="post to this address; https://, or http:// to this machine",
+    url: Address | None = Field(
+        default=None, description="post to this address; https://, or http:// to this machine"
     )
     begin: Literal["now", "beginning"] = Field(
         default="now", alias="from", description="where it begins for an address that has had nothing"
