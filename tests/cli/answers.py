@@ -66,13 +66,18 @@ class Answers:
         self.cancelled: list[str] = []
         self.changelogs: list[dict[str, Any]] = []
         self.published: list[dict[str, Any]] = []
+        self.webhooks: list[dict[str, Any]] = []
+        self.ready = True
         self.status: dict[str, Any] = {}
         self.tables: dict[str, dict[str, Any]] = {}
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.url.path == "/status":
-            said = {"changelogs": self.changelogs, "published": self.published, **self.status}
-            return httpx.Response(200, json=said)
+            said = {
+                "ready": self.ready, "changelogs": self.changelogs, "published": self.published,
+                "webhooks": self.webhooks,
+            }  # fmt: skip
+            return httpx.Response(200, json={**said, **self.status})
         place = request.url.path.split("/")[2:]
         if request.url.path.startswith("/tables/"):
             if place[0] in self.tables:

@@ -56,6 +56,19 @@ def test_those_that_are_on_are_listed(twinlake: Twinlake) -> None:
     assert lines(twinlake(answers, "changelog", "v")) == ["the changelog of v is not on"]
 
 
+def test_one_that_fails_is_shown_with_what_why_and_what_to_do(twinlake: Twinlake) -> None:
+    answers = Answers()
+    error = UnreachableError("the changelog of t was not sent to changes", "no broker answers", "start it")
+    answers.changelogs = [{**ON, "state": "failing", "error": error.to_json()}, STARTING]
+
+    _, _, _, *more = lines(twinlake(answers, "changelog"))
+
+    assert more == [
+        "", "changelog of t: the changelog of t was not sent to changes", "why: no broker answers",
+        "do:  start it",
+    ]  # fmt: skip
+
+
 def test_what_the_server_refuses_is_told(twinlake: Twinlake) -> None:
     refused = Ended(error=UsageError("topic 'orders' is taken", "tables are made from it", "name another"))
 
@@ -134,14 +147,14 @@ def test_all_is_asked_for_again(twinlake: Twinlake) -> None:
         ({}, "give one of topic, topic_from, resend and stop"),
         ({"topic": "a", "stop": True}, "give one of"),
         ({"topic": "a", "topic_from": "b", "topics": ["c"]}, "give one of"),
-        ({"topic_from": "b"}, "go together"),
+        ({"topic_from": "b"}, r"topic_from \(--topic-from\) and topics \(--topics\) go together: give both"),
         ({"topic": "a", "topics": ["c"]}, "go together"),
-        ({"topic": "a", "other_topic": "c"}, "other_topic is for topic_from"),
-        ({"topic_from": "b", "topics": ["c", "d", "c"]}, "topics has c twice"),
-        ({"topic": "a", "key": ["b", "b"]}, "key has b twice"),
-        ({"topic": "a", "partition_by": "key"}, "needs a key"),
-        ({"resend": True, "format": "json"}, "format: say that when it is started"),
-        ({"stop": True, "from": "beginning"}, "from: say that when it is started"),
+        ({"topic": "a", "other_topic": "c"}, r"other_topic \(--other-topic\) .*: give topic_from \(--"),
+        ({"topic_from": "b", "topics": ["c", "d", "c"]}, r"topics \(--topics\) has c twice: give it once"),
+        ({"topic": "a", "key": ["b", "b"]}, r"key \(--key\) has b twice"),
+        ({"topic": "a", "partition_by": "key"}, r"partition_by \(--partition-by\) is key, .*with key \(--"),
+        ({"resend": True, "format": "json"}, r"format \(--format\): give that when it is started"),
+        ({"stop": True, "from": "beginning"}, r"from \(--from\): give that when it is started"),
         ({"topic": "a", "format": "xml"}, "format"),
         ({"topic": "a", "from": "yesterday"}, "from"),
     ],

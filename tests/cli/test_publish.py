@@ -55,6 +55,15 @@ def test_those_that_are_published_are_listed(twinlake: Twinlake) -> None:
     assert answers.asked == []
 
 
+def test_one_that_fails_is_shown_with_why_until_it_is_stopped(twinlake: Twinlake) -> None:
+    failing = {**ON, "state": "failing", "error": UsageError("it was dropped").to_json()}
+    answers = Answers(publish={**failing, "state": "stopped"})
+    answers.published = [failing]
+
+    assert lines(twinlake(answers, "publish"))[-1] == "published t: it was dropped"
+    assert "it was dropped" not in twinlake(answers, "publish", "t", "--stop").output
+
+
 def test_what_the_server_refuses_is_told(twinlake: Twinlake) -> None:
     refused = Ended(error=UsageError("table t cannot be published", "column a has the type x", "cast it"))
 

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from tests.cli.answers import Answers
 from tests.console import table_answers
 from tests.console.conftest import CERTIFICATE, RELEASE, STATUS, VERSION
-from twinlake.base.errors import NotFoundError
+from twinlake.base.errors import NotFoundError, UnreachableError
 
 Twinlake = Callable[..., Result]
 NEW = {**VERSION, "table": "by_day", "version": "n-1", "lag_seconds": 75.0, "stalled": True}
@@ -60,6 +61,20 @@ def test_without_any_table_it_says_what_comes_next(twinlake: Twinlake) -> None:
     done = twinlake(answers(versions=[], release=None, certificates=[]), "tables")
 
     assert done.stdout == "there is no table yet\n" and "twinlake plan" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["tables", "changelog", "webhook", "publish"])
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_nothing_is_listed_while_the_lake_server_starts(
+    twinlake: Twinlake, command: str, more: list[str]
+) -> None:
+    starting = Answers()
+    starting.ready = False
+
+    done = twinlake(starting, command, *more)
+
+    assert isinstance(done.exception, UnreachableError) and done.exception.exit_code == 3
+    assert done.exception.what == "the lake server is starting" and not done.stdout
 
 
 def test_a_table_is_described(twinlake: Twinlake) -> None:

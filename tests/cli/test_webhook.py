@@ -40,7 +40,8 @@ def test_those_that_are_on_are_listed_with_how_often_they_were_tried(twinlake: T
     answers = Answers()
     answers.status = {"webhooks": [FAILING, STARTING]}
 
-    head, first, second = lines(twinlake(answers, "webhook"))
+    head, first, second, *why = lines(twinlake(answers, "webhook"))
+    assert why == ["", "webhook of t: not delivered", "why: 503"]
     assert head.split("  ")[0] == "webhook of" and second.split() == ["u", "example.com", "starting"]
     assert "failing, tried 3 times" in first and "1,234 by touched keys" in first
     assert json.loads(twinlake(answers, "webhook", "u", "--json").stdout) == [STARTING]

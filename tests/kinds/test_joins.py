@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.definitions.test_without_spark import typed
 from tests.history import START, MemoryLog, Orders
 from tests.world import World
 from twinlake.base.errors import DefinitionError
@@ -261,7 +262,10 @@ WRONG: list[tuple[Any, CHANGED, list[str]]] = [
     (NEAR, {"hits": replace(HITS, store=None)},
      ["it reads hits, which does not keep its rows where a join looks for them"
       " | make hits a table of Events with a store"]),
-    (AS_OF, {"hits": SUMS}, ["it reads hits, which does not keep its rows"]),
+    (AS_OF, {"hits": SUMS},
+     ["it reads hits, which does not keep its rows where a join looks for them | make hits a table of Events "
+      "with a store; or, as for versions of a History (docs/kinds.md, what was valid when), join its view in "
+      "the SQL of a Derived"]),
     (replace(NEAR, on=("status",)), {},
      ["it joins on status, which is not a key of the store of asks | those are: customer",
       "it joins on status, which is not a key of the store of hits | those are: customer"]),
@@ -301,6 +305,26 @@ def test_what_keeps_tables_from_being_read_together_is_said(spark: SparkSession)
         assert len(found) == len(expected), (table, found)
         for one, beginning in zip(found, expected, strict=True):
             assert one.startswith(beginning), table
+
+
+@pytest.mark.parametrize(
+    ("delete_when", "why"),
+    [
+        ("status = 'cancelled'", []),
+        ("amount", ["delete_when: it is decimal(12,2), not a condition"]),
+        ("nothing", ["delete_when: "]),
+        ("right.status = 'cancelled'", ["delete_when: "]),
+    ],
+)
+def test_with_and_without_spark_the_same_is_said_of_what_ends_a_row(
+    spark: SparkSession, delete_when: str, why: list[str]
+) -> None:
+    table = replace(AS_OF, delete_when=delete_when)
+    without = typed(ASKS, HITS, table)
+    found = problems(spark, table, TABLES), [said(one) for one in without.wrong]
+
+    assert without.left == () and [len(one) for one in found] == [len(why)] * 2
+    assert all(one.startswith(tuple(why)) for one in (*found[0], *found[1]))
 
 
 def test_a_store_is_on_a_time_and_keeps_what_can_be_compared(spark: SparkSession, tmp_path: Path) -> None:

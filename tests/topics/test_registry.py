@@ -238,6 +238,7 @@ def test_a_refused_schema_is_told_in_the_words_of_the_registry(
 
     assert error.value.why == reason
     assert SUBJECT in error.value.what and "default" in error.value.remedy
+    assert "start it with another topic" in error.value.remedy
 
 
 def test_a_refusal_without_a_reason_is_told_as_one(server: FakeRegistry, registry: Registry) -> None:

@@ -251,8 +251,9 @@ def test_an_address_is_refused(stage: Stage, url: str, says: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://example.com/x", "https://", "example.com", "https://a b/c"])
 def test_what_is_no_address_is_refused_before_it_is_a_job(stage: Stage, url: str) -> None:
-    with pytest.raises(ValueError, match="url"):
+    with pytest.raises(ValueError, match="not an https:// address such as https://") as refused:
         stage.posts(LATEST, url)
+    assert "pattern" not in str(refused.value)
 
 
 def test_a_table_has_one_webhook_and_what_has_none_cannot_be_stopped(
@@ -272,5 +273,6 @@ def test_without_a_secret_nothing_is_posted(stage: Stage, receiver: Receiver) ->
     without = replace(settings, known_values=values)
     lake = replace(stage.lake.server.lake, settings=without)
 
-    with pytest.raises(UsageError, match="without a signature"):
+    with pytest.raises(UsageError, match="without a signature") as refused:
         lake.webhooks.start(lake, LATEST, receiver.url, "now", Run(id="test"))
+    assert "then `twinlake down` and `twinlake up`" in refused.value.remedy

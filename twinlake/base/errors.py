@@ -213,9 +213,10 @@ def malformed(faults: Iterable[Mapping[str, Any]]) -> UsageError:
 
 def faults_text(faults: Iterable[Mapping[str, Any]], whole: str = "") -> str:
     """What pydantic says of fields in one line, without its own words for the errors of our validators; what
-    is wrong as a whole begins with `whole`."""
+    is wrong as a whole begins with `whole`, where that is given."""
     said = ((".".join(map(str, one["loc"])) or whole, one["msg"]) for one in faults)
-    return "; ".join(f"{place}: {text.removeprefix('Value error, ')}" for place, text in said)
+    plain = ((place, text.removeprefix("Value error, ")) for place, text in said)
+    return "; ".join(f"{place}: {text}" if place else text for place, text in plain)
 
 
 def refused(status: int, detail: str, method: str, path: str, served: Sequence[str] = ()) -> TwinlakeError:

@@ -145,7 +145,7 @@ def refuse_columns(options: EventOptions, definition: Kind, rows: StructType) ->
         if name not in rows.names:
             raise UsageError(
                 f"table {definition.name} has no column {name!r}, which its events' {what} is made of",
-                near(name, rows.names), "name a column of the table",
+                f"it is none of its view{near(name, rows.names)}", "name a column of the table",
             )  # fmt: skip
     route = options.topic_from
     if route is not None and rows[route].dataType.typeName() != "string":

@@ -13,7 +13,7 @@ from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
 from twinlake.cli.options import names_in
-from twinlake.cli.output import print_json, say, show_rows
+from twinlake.cli.output import print_json, say, say_failures, show_rows
 from twinlake.server.job_models import ChangelogParams
 
 
@@ -54,11 +54,12 @@ def changelog_command(
     if asked:
         found = [follow(client, client.submit("changelog", {"table": table, **asked})).succeeded()]
     else:
-        found = [one for one in client.status()["changelogs"] if table in (None, one["table"])]
+        found = [one for one in client.status_when_ready()["changelogs"] if table in (None, one["table"])]
     if as_json:
         print_json(found)
     elif found:
         show_changelogs(found)
+        say_failures("changelog of", found)
     else:
         say("no changelog is on" if table is None else f"the changelog of {table} is not on")
 

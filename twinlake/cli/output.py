@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -93,6 +93,22 @@ def show_error(error: TwinlakeError) -> None:
     """What happened, why and what to do, on stderr."""
     for line in error_lines(error.to_json()):
         tell(line)
+
+
+def say_error(about: str, error: dict[str, Any]) -> None:
+    """A result for a person: what is wrong there, why and what to do, an empty line before it."""
+    what, *more = error_lines(error)
+    say("")
+    say(f"{about}: ", what)
+    for line in more:
+        say(line)
+
+
+def say_failures(of: str, found: Iterable[Mapping[str, Any]]) -> None:
+    """Of changelogs, or what else goes along with tables, the errors of those that are on."""
+    for one in found:
+        if one["error"] and one["state"] != "stopped":
+            say_error(f"{of} {one['table']}", one["error"])
 
 
 def error_lines(error: dict[str, Any]) -> list[Words]:

@@ -12,7 +12,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
-from twinlake.cli.output import print_json, say, show_rows
+from twinlake.cli.output import print_json, say, say_failures, show_rows
 from twinlake.server.job_models import PublishParams
 
 
@@ -43,11 +43,12 @@ def publish_command(
     if table is not None and not list_all:
         found = [follow(client, client.submit("publish", {"table": table, **asked})).succeeded()]
     else:
-        found = [one for one in client.status()["published"] if table in (None, one["table"])]
+        found = [one for one in client.status_when_ready()["published"] if table in (None, one["table"])]
     if as_json:
         print_json(found)
     elif found:
         show_published(found)
+        say_failures("published", found)
     else:
         say("no table is published" if table is None else f"table {table} is not published")
 

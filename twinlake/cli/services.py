@@ -86,7 +86,7 @@ def up(
     for service, user, endpoint in logins:
         if service in started and endpoint:
             say(f"   {'login':<9} {user} for {endpoint}; its password is in {passwords}")
-    tell("next: twinlake status, or twinlake open for the console")
+    tell(f"next: twinlake status{', or twinlake open for the console' if 'console' in started else ''}")
 
 
 def down() -> None:

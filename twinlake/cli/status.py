@@ -15,11 +15,11 @@ from twinlake.cli.changelog import show_changelogs
 from twinlake.cli.options import refuse_beside
 from twinlake.cli.output import (
     Words,
-    error_lines,
     is_terminal,
     load_settings,
     print_json,
     say,
+    say_error,
     show_error,
     show_rows,
     tell,
@@ -245,11 +245,7 @@ def _show(parts: list[dict[str, Any]], lake: dict[str, Any]) -> None:
 
 def _show_problems(found: list[Problem]) -> None:
     for one in found:
-        say("")
-        what, *more = error_lines(one.error)
-        say(f"{one.title}: ", what)
-        for line in more:
-            say(line)
+        say_error(one.title, one.error)
 
 
 def _show_parts(parts: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def tables_command(as_json: AS_JSON = False) -> None:
     """Every table, live or not: its version, how far it is behind, and whether speed and batch agree."""
-    found = tables_of(lake_client().status())
+    found = tables_of(lake_client().status_when_ready())
     if as_json:
         print_json(found)
     elif found:

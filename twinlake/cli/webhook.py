@@ -11,7 +11,7 @@ from twinlake.base.errors import UsageError
 from twinlake.base.job import batches_text
 from twinlake.cli.job_options import Asked, asking
 from twinlake.cli.jobs import AS_JSON, follow, lake_client
-from twinlake.cli.output import print_json, say, show_rows
+from twinlake.cli.output import print_json, say, say_failures, show_rows
 from twinlake.server.job_models import WebhookParams
 
 
@@ -41,11 +41,12 @@ def webhook_command(
     if asked:
         found = [follow(client, client.submit("webhook", {"table": table, **asked})).succeeded()]
     else:
-        found = [one for one in client.status().get("webhooks", ()) if table in (None, one["table"])]
+        found = [one for one in client.status_when_ready()["webhooks"] if table in (None, one["table"])]
     if as_json:
         print_json(found)
     elif found:
         show_webhooks(found)
+        say_failures("webhook of", found)
     else:
         say("no webhook is on" if table is None else f"the webhook of {table} is not on")
 

@@ -65,7 +65,7 @@ class TypedRows:
     def alias(self, name: str) -> TypedRows:
         """The rows under a name: each is a struct of its columns, too."""
         fields = [(column, one) for column, one in self.types.items() if one is not None]
-        return TypedRows({name: struct(*fields)}, (*self._names, name), (name,))
+        return TypedRows({name: struct(*fields)}, self._names, (name,))
 
     def crossJoin(self, other: TypedRows) -> TypedRows:
         types, names = {**self.types, **other.types}, (*self._names, *other._names)

@@ -124,7 +124,11 @@ class Join(OverTables):
             store = tables[name].kept
             if store is None:
                 why = f"it reads {name}, which does not keep its rows where a join looks for them"
-                yield self.error_at_text(name, why, f"make {name} a table of Events with a store")
+                remedy = (
+                    f"make {name} a table of Events with a store; or, as for versions of a History "
+                    "(docs/kinds.md, what was valid when), join its view in the SQL of a Derived"
+                )
+                yield self.error_at_text(name, why, remedy)
                 continue
             for key in self.on:
                 if key not in store.keys:
@@ -165,13 +169,14 @@ class Join(OverTables):
         return f"SELECT {shown},\n  {final} AS `{FINAL}`"
 
     def side_rows(self, side: str, rows: Mapping[str, DataFrame]) -> DataFrame:
-        """A side's rows as expressions of the definition see them."""
+        """A side's rows, with the columns of its table."""
         name = self.left if side == "left" else self.right
-        return rows[name].select(*map(quote.name, self.table(name).output)).alias(side)
+        return rows[name].select(*map(quote.name, self.table(name).output))
 
     @property
     def _expressions(self) -> tuple[Expression, ...]:
         return tuple(Expression(what=f"column {name}", sql=sql) for name, sql in self.columns.items())
 
     def _joined(self, rows: Mapping[str, DataFrame]) -> DataFrame:
-        return self.side_rows("left", rows).crossJoin(self.side_rows("right", rows))
+        left, right = (self.side_rows(side, rows).alias(side) for side in SIDES)
+        return left.crossJoin(right)

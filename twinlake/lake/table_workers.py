@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from twinlake.base.errors import NotFoundError, TwinlakeError
+from twinlake.base.errors import NotFoundError, TwinlakeError, near
 from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake.catalog import release_log
@@ -111,9 +111,10 @@ def opened_live(lake: OpenLake, table: str) -> Opened:
     name = lake.live_version(table)
     if name is None:
         live = release_log.live(lake.path)
+        tables = sorted(live.tables) if live else []
         raise NotFoundError(
             f"table {table!r} is not live",
-            f"live are: {', '.join(sorted(live.tables)) if live else 'none yet'}",
+            f"live are: {', '.join(tables) or 'none yet'}{near(table, tables, listed=False)}",
             "name one of them, or make it live",
         )
     return lake.versions.opened(lake.versions.get(table, name))

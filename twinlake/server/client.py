@@ -88,6 +88,16 @@ class LakeClient:
         found: dict[str, Any] = self._ask("GET", "/status")
         return found
 
+    def status_when_ready(self) -> dict[str, Any]:
+        """The same; UnreachableError while the server starts and does not know all of it yet."""
+        found = self.status()
+        if not found["ready"]:
+            raise UnreachableError(
+                "the lake server is starting", "it has not read yet which tables and changelogs there are",
+                "ask again in a moment; `twinlake status` shows how far it is, `twinlake logs lake` why",
+            )  # fmt: skip
+        return found
+
     def submit(
         self, kind: str, params: Mapping[str, Any], key: str | None = None, asker: Asker | None = None
     ) -> Job:

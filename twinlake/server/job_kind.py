@@ -35,7 +35,7 @@ class JobKind:
             plain = self.params.model_validate(dict(params)).model_dump(mode="json", by_alias=True)
             json.dumps(plain, ensure_ascii=False).encode()
         except ValidationError as error:
-            why = faults_text(error.errors(), "params")
+            why = faults_text(error.errors())
             raise UsageError(f"the parameters of {name} are wrong", why, "correct them") from error
         except UnicodeEncodeError as error:
             why = str(error)

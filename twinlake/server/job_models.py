@@ -6,6 +6,7 @@ forms of Airflow. What a field does is said here once.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -30,6 +31,17 @@ def _person(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):  # it may hold a secret: it is not repeated
+        raise ValueError("it is not an https:// address such as https://example.com/changes")
+    return text
+
+
+def _option(name: str) -> str:
+    """A parameter in words for both: who sends it in a request, and who types it."""
+    return f"{name} (--{name.replace('_', '-')})"
+
+
 def _refuse_empty(start: str | None, end: str | None) -> None:
     if start is not None and end is not None and parse_moment(start) >= parse_moment(end):
         raise ValueError(f"the range {start} to {end} is empty; let the end be after the start")
@@ -43,6 +55,7 @@ Person = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_per
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 """Somebody's words, which are kept for ever."""
 
+Address = Annotated[str, Field(max_length=2_000), AfterValidator(_address)]
 Rfc3339 = Annotated[Name, AfterValidator(_time)]
 From = Annotated[Rfc3339 | None, Field(alias="from", description="first window start, RFC 3339")]
 To = Annotated[Rfc3339 | None, Field(alias="to", description="window starts before this, RFC 3339")]
@@ -140,8 +153,9 @@ class ChangelogParams(Params):
         default=None, description="send each event to the topic that this column names"
     )
     topics: tuple[TopicName, ...] = Field(
-        default=(), max_length=100, strict=False, description="the topics that topic_from may name"
-    )
+        default=(), max_length=100, strict=False,
+        description="with a topic from a column: the topics that it may name",
+    )  # fmt: skip
     other_topic: TopicName | None = Field(
         default=None, description="gets what names none of the topics; without it that stops the changelog"
     )
@@ -173,23 +187,32 @@ class ChangelogParams(Params):
         if sum(asked) != 1:
             raise ValueError("give one of topic, topic_from, resend and stop")
         if (self.topic_from is not None) != bool(self.topics):
-            raise ValueError("topic_from and topics go together: a column, and the topics that it may name")
+            raise ValueError(
+                f"{_option('topic_from')} and {_option('topics')} go together: give both, a column and the "
+                "topics that it may name"
+            )
         if self.topic_from is None and self.other_topic is not None:
-            raise ValueError("other_topic is for topic_from")
+            raise ValueError(
+                f"{_option('other_topic')} is for events whose topic a column names: give "
+                f"{_option('topic_from')}, or leave out the former"
+            )
         for name, given in (("topics", self.topics), ("key", self.key)):
             if twice := [one for one in given if given.count(one) > 1]:
-                raise ValueError(f"{name} has {twice[0]} twice")
+                raise ValueError(f"{_option(name)} has {twice[0]} twice: give it once")
         if self.partition_by == "key" and not self.key:
-            raise ValueError("partition_by key needs a key")
+            raise ValueError(
+                f"{_option('partition_by')} is key, and the events have none: name its columns with "
+                f"{_option('key')}, or leave it out"
+            )
         if self.resend or self.stop:
             known = {"table", "resend", "stop"}
             others = [
-                one.alias or name
+                _option(one.alias or name)
                 for name, one in type(self).model_fields.items()
                 if name not in known and getattr(self, name) != one.default
             ]
             if others:
-                raise ValueError(f"{', '.join(others)}: say that when it is started")
+                raise ValueError(f"{', '.join(others)}: give that when it is started, and leave it out here")
         return self
 
 
@@ -209,9 +232,8 @@ class WebhookParams(Params):
     """Post the changes of a live table to an address from now on, or no more."""
 
     table: Name = Field(description="the live table")
-    url: str | None = Field(
-        default=None, max_length=2_000, pattern=r"^https?://[^\s/]+(/\S*)?$",
-        description="post to this address; https://, or http:// to this machine",
+    url: Address | None = Field(
+        default=None, description="post to this address; https://, or http:// to this machine"
     )
     begin: Literal["now", "beginning"] = Field(
         default="now", alias="from", description="where it begins for an address that has had nothing"

@@ -195,7 +195,8 @@ class Registry:
         return DifferenceError(
             what=f"the registry refused the new schema of {subject}",
             why=str(error.error_message or f"it is not {COMPATIBILITY} compatible with the newest one"),
-            remedy="give a new field a default, and do not change the type of a field that exists",
+            remedy="give a new field a default, and do not change the type of a field that exists; or, of a "
+            "changelog, stop it and start it with another topic: the subject may be somebody else's",
         )
 
 

@@ -40,6 +40,10 @@ MOST_ROWS = 1_000
 """In one part of a change."""
 MOST_BYTES, KEPT_FREE = 4 << 30, 1 << 30
 WHOLE = "all rows"
+SET_SECRET = (
+    "set secret_file in [webhooks] of the data directory's twinlake.toml, then `twinlake down` and "
+    "`twinlake up`: a lake server that the supervisor starts again has the settings of before"
+)
 
 
 class Deliverer(TableWorker):
@@ -168,7 +172,8 @@ class Deliverer(TableWorker):
         """All parts, each once that before it is accepted; how many rows and keys those were."""
         secret_file = self._lake.settings.values.webhooks.secret_file
         if secret_file is None:
-            raise BusyError("nothing is posted without a signature", "[webhooks] names no secret_file", "")
+            why = "[webhooks] names no secret_file"
+            raise BusyError("nothing is posted without a signature", why, SET_SECRET)
         secret, count = read_secret(secret_file).encode(), 0
         position = position_of(self.table, to.release, pin).of(EVERYTHING).text
         # what was a difference before a kill may have to be the whole after it

@@ -12,7 +12,7 @@ from twinlake.base.job import Run
 from twinlake.base.location import Location
 from twinlake.lake.open_lake import OpenLake
 from twinlake.lake.table_workers import TableWorkers, opened_live
-from twinlake.webhooks.deliverer import Deliverer
+from twinlake.webhooks.deliverer import SET_SECRET, Deliverer
 
 Begin = Literal["now", "beginning"]
 
@@ -79,8 +79,7 @@ def _refuse(lake: OpenLake, table: str, url: str) -> None:
     if lake.settings.values.webhooks.secret_file is None:
         raise UsageError(
             "nothing is posted without a signature", "the settings name no secret to sign with",
-            "set secret_file in [webhooks] of the data directory's twinlake.toml, and start the lake server "
-            "again",
+            SET_SECRET,
         )  # fmt: skip
     if not opened_live(lake, table).definition.view_keys:
         raise UsageError(

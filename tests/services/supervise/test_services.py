@@ -71,6 +71,7 @@ def test_up_prints_one_line_for_each_service_that_answers(twinlake: Twinlake) ->
 
     assert again.returncode == 0
     assert sorted(line.split()[1] for line in again.stdout.splitlines()) == ["broker", "registry", "topics"]
+    assert again.stderr.splitlines()[-1] == "next: twinlake status"  # no console was started
 
 
 def test_a_second_up_is_quick_and_starts_nothing_anew(twinlake: Twinlake) -> None:
