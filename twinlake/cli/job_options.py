@@ -30,7 +30,8 @@ def asking(
     It is handed as `asked` what was given of them. A field that is a parameter of the command's own, of the
     same name, is handed over as that; `{about}` in its help is what the model says. `arguments` are no
     options, and what is `without` one the command fills in itself. Its help is the model's, unless it has
-    a docstring. `others` are models of which parameters of other names are handed the same.
+    a docstring. `others` are models of which parameters of other names are handed the same, but for fields
+    that a model before it has.
     """
     models = {_ASKED: model, **others}
 
@@ -38,10 +39,12 @@ def asking(
         hints = get_type_hints(command, include_extras=True)
         of_its_own = signature(command).parameters
         about = {each.attribute: each.described for each in fields(model)}
-        left = {
-            name: [one for one in fields(of) if one.attribute not in of_its_own and one.name not in without]
-            for name, of in models.items()
-        }
+        left, taken = dict[str, list[Field]](), {*of_its_own}
+        for name, of in models.items():
+            left[name] = [
+                one for one in fields(of) if one.attribute not in taken and one.name not in without
+            ]
+            taken |= {one.attribute for one in left[name]}
         parameters: list[Parameter] = []
         for name, one in of_its_own.items():
             if name in models:

@@ -108,7 +108,9 @@ def diff_command(
     settings = load_settings()
     if sample is not None:
         refuse_beside("--sample", {"a plan": plan is not None, "--table": table is not None})
-        return sampled_diff.run(settings, sample, sampled, key, records_from, against, form, as_json)
+        return sampled_diff.run(
+            settings, sample, {**asked, **sampled}, key, records_from, against, form, as_json
+        )
     sampled_diff.refuse_without_sample({
         **{f"--{name}": value for name, value in sampled.items()}, "--records-from": records_from,
         "--against": against, "--format": form,
