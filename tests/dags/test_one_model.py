@@ -14,13 +14,16 @@ from tests.project import PROJECT
 WITH_A_NOTE = """
 import importlib, json, os, sys
 from pydantic import Field
-from twinlake.server import job_models
+from twinlake.server import job_models, release_models
 
-MODELS = [one for name, one in vars(job_models).items() if name.endswith("Params") and name != "Params"]
-for one in MODELS:  # before anybody else imports them
+MODELS = [
+    (module, one) for module in (job_models, release_models) for name, one in vars(module).items()
+    if name.endswith("Params") and name != "Params" and one.__module__ == module.__name__
+]
+for module, one in MODELS:  # before anybody else imports them
     field = (str | None, Field(default=None, max_length=7, description="a field that is new"))
     kept = {"__module__": one.__module__, "__annotations__": {"note": field[0]}, "note": field[1]}
-    setattr(job_models, one.__name__, type(one)(one.__name__, (one,), kept))
+    setattr(module, one.__name__, type(one)(one.__name__, (one,), kept))
 
 from typer.testing import CliRunner
 from twinlake.cli.app import build_app
