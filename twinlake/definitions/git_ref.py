@@ -66,7 +66,8 @@ def _done(root: Path, *arguments: str, **environ: str) -> str:
     """What git says. UsageError where it refuses."""
     found = _asked(root, *arguments, **environ)
     if found.returncode:
-        raise UsageError(_unread(root), _said(found), "run it in a clone of the project, or `git init` there and commit")
+        remedy = "run it in a clone of the project, or `git init` there and commit"
+        raise UsageError(_unread(root), _said(found), remedy)
     return found.stdout.strip()
 
 

@@ -94,8 +94,8 @@ def check(
     tables = loaded.tables
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, loaded, contracts, lake, report)
-    listed = {table.name for table in tables}
-    known = [table for table in tables if _inputs_known(table, topics, named, listed, report)]
+    others = {table.name for table in tables}
+    known = [table for table in tables if _inputs_known(table, topics, named, others, report)]
     listed = _ordered(known, tables, report)
     sound = Sound(start_spark, checked or Checked())
     with closing(sound.typist):
@@ -280,7 +280,7 @@ def _active(lake: Location) -> list[str]:
 
 
 def _inputs_known(
-    table: Kind, topics: Mapping[str, Topic], named: Sequence[str], listed: set[str], report: Report
+    table: Kind, topics: Mapping[str, Topic], named: Sequence[str], others: set[str], report: Report
 ) -> bool:
     """Whether all its topics are loaded; one whose files are there has an error of its own already."""
     unknown = [name for name in table.inputs if name not in topics]
@@ -288,7 +288,7 @@ def _inputs_known(
         if name not in named:
             why = f"input {name!r} is not a topic{near(name, named, listed=False)}"
             remedy = f"known: {', '.join(named) or 'none; `twinlake new topic` makes one'}"
-            if name in listed:
+            if name in others:
                 why = f"input {name!r} is a table, and no topic"
                 remedy = "read it in a Derived; in SQL say `-- reads` and `-- keys` on top"
             report.problems.append(table.error_at_text(name, why, remedy))
