@@ -166,6 +166,8 @@ def test_a_table_without_tests_is_tried_over_values_of_our_own(tmp_path: Path) -
         ({CONTRACT: VISITS + "more: [\n"}, "pages", "contracts/visits.yaml:"),
         ({FILE: CASES.replace("visits: 2", "vists: 2")}, "pages", "did you mean visits?"),
         ({TABLE: PAGES.replace('("visits"', '("vists"')}, "pages", "input 'vists' is not a topic"),
+        ({"jobs/tables/more.sql": "SELECT page, count(*) AS visits FROM pages GROUP BY page\n"}, "more",
+         "input 'pages' is a table, and no topic"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(

@@ -148,6 +148,26 @@ def test_a_contract_that_refuses_more_is_a_change_of_the_tables_of_its_topic(pro
     assert f"The contracts give them other verdicts: {verdicts}." in pages["limits"]
 
 
+def test_a_field_that_is_required_from_now_on_is_missing_where_it_was_missing_before(project: Path) -> None:
+    (project / "samples/visits.jsonl").write_text(RECORDS.replace('"seconds": 1, ', ""))
+    required = "{name: seconds, required: true,"
+    (project / CONTRACT).write_text(VISITS.replace("{name: seconds,", required))
+
+    (pages,) = json.loads(diff("--json", tables="pages").stdout)["compared"]
+
+    assert pages["comparison"]["only_blue"] == 1 and pages["comparison"]["changed"] == 0
+    verdicts = "4 valid, 1 duplicate before, 3 valid, 1 duplicate, 1 invalid now"
+    assert f"The contracts give them other verdicts: {verdicts}." in pages["limits"]
+
+
+def test_a_folder_is_no_file_of_one_topic(project: Path) -> None:
+    asked = ["diff", "--sample", "*", "--records-from", "visits=samples"]
+
+    refused = CliRunner().invoke(build_app(), asked).exception
+
+    assert isinstance(refused, NotFoundError) and refused.why == "samples is a folder, and no file"
+
+
 def test_a_column_that_is_added_to_the_topic_is_not_there_before(project: Path) -> None:
     added = "      - {name: site, logicalType: string, physicalType: string}\n      - {name: seconds,"
     (project / CONTRACT).write_text(VISITS.replace("      - {name: seconds,", added))
@@ -269,7 +289,9 @@ def test_the_comment_has_the_unit_tests_that_fail(project: Path) -> None:
         ("pages", ("--format", "html"), UsageError, "--format html is no format"),
         ("pages", ("--format", "markdown", "--json"), UsageError, "--json and --format were given"),
         ("pages", ("--table", "pages"), UsageError, "--sample and --table were given"),
-        ("pages", ("abc",), UsageError, "--sample and a plan were given"),
+        ("pages", ("abc",), UsageError, "--sample and the plan 'abc' were given"),
+        ("page?z", (), NotFoundError, "no table has a name like 'page?z'; did you mean pages?"),
+        ("*", ("--records-from", "visits="), NotFoundError, "no records can be read from visits="),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_together_is_refused(

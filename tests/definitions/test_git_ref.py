@@ -50,6 +50,15 @@ def test_a_commit_from_before_the_project_has_none(tmp_path: Path) -> None:
         assert there is None
 
 
+def test_a_repository_without_a_commit_asks_for_one(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+
+    with pytest.raises(NotFoundError) as refused:
+        commit_of_ref(tmp_path, None)
+
+    assert refused.value.why == "this repository has no commit yet"
+
+
 def test_a_branch_is_compared_with_where_it_has_left_the_remote_s_main_one(
     repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

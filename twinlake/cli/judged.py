@@ -58,11 +58,15 @@ class Wanted:
         return cls(names=tuple(one for one in listed if one not in patterns), patterns=patterns)
 
     def refuse_unknown(self, known: Collection[str]) -> None:
-        """NotFoundError for a name that no definition has."""
+        """NotFoundError for a name that no definition has, and for a pattern that meets none of them."""
         for name in self.names:
             if name not in known:
                 what = f"there is no table {name!r}{near(name, known)}"
                 raise NotFoundError(what, "no definition has this name", "name another")
+        for pattern in self.patterns:
+            if known and not fnmatch.filter(known, pattern):
+                what = f"no table has a name like {pattern!r}{near(pattern, known)}"
+                raise NotFoundError(what, "the pattern meets no definition", "write another, or '*' for all")
 
     def met(self, known: Collection[str]) -> list[str]:
         """Those of these tables that are meant, in the order in which they are known."""

@@ -107,7 +107,7 @@ def diff_command(
     """
     settings = load_settings()
     if sample is not None:
-        refuse_beside("--sample", {"a plan": plan is not None, "--table": table is not None})
+        refuse_beside("--sample", {f"the plan {plan!r}": plan is not None, "--table": table is not None})
         return sampled_diff.run(
             settings, sample, {**asked, **sampled}, key, records_from, against, form, as_json
         )

@@ -56,6 +56,8 @@ def _commit(root: Path, ref: str) -> str:
     if found.returncode:
         why = _said(found) or "there is none of this name, or a shallow clone does not reach back to it"
         remedy = "fetch it (`git fetch origin main`), or name another one: --against HEAD"
+        if ref == "HEAD":
+            why, remedy = "this repository has no commit yet", "commit the project's files, then change them"
         raise NotFoundError(f"git has no commit {ref!r} here", why, remedy)
     return found.stdout.strip()
 
@@ -64,7 +66,8 @@ def _done(root: Path, *arguments: str, **environ: str) -> str:
     """What git says. UsageError where it refuses."""
     found = _asked(root, *arguments, **environ)
     if found.returncode:
-        raise UsageError(_unread(root), _said(found), "run it in a clone of the project, or `git init` there")
+        remedy = "run it in a clone of the project, or `git init` there and commit"
+        raise UsageError(_unread(root), _said(found), remedy)
     return found.stdout.strip()
 
 

@@ -94,7 +94,8 @@ def check(
     tables = loaded.tables
     contracts = _contracts(sources, topics, report)
     _sets_match(sources, loaded, contracts, lake, report)
-    known = [table for table in tables if _inputs_known(table, topics, named, report)]
+    others = {table.name for table in tables}
+    known = [table for table in tables if _inputs_known(table, topics, named, others, report)]
     listed = _ordered(known, tables, report)
     sound = Sound(start_spark, checked or Checked())
     with closing(sound.typist):
@@ -278,14 +279,19 @@ def _active(lake: Location) -> list[str]:
     return []
 
 
-def _inputs_known(table: Kind, topics: Mapping[str, Topic], named: Sequence[str], report: Report) -> bool:
+def _inputs_known(
+    table: Kind, topics: Mapping[str, Topic], named: Sequence[str], others: set[str], report: Report
+) -> bool:
     """Whether all its topics are loaded; one whose files are there has an error of its own already."""
     unknown = [name for name in table.inputs if name not in topics]
     for name in unknown:
         if name not in named:
             why = f"input {name!r} is not a topic{near(name, named, listed=False)}"
-            known = ", ".join(named) or "none; `twinlake new topic` makes one"
-            report.problems.append(table.error_at_text(name, why, f"known: {known}"))
+            remedy = f"known: {', '.join(named) or 'none; `twinlake new topic` makes one'}"
+            if name in others:
+                why = f"input {name!r} is a table, and no topic"
+                remedy = "read it in a Derived; in SQL say `-- reads` and `-- keys` on top"
+            report.problems.append(table.error_at_text(name, why, remedy))
     return not unknown
 
 

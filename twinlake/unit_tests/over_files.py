@@ -19,7 +19,7 @@ from twinlake.unit_tests.arrow_rows import write
 from twinlake.unit_tests.given import Given, World, add_topic, question
 from twinlake.unit_tests.project_tests import bound
 from twinlake.unit_tests.records import Record
-from twinlake.unit_tests.sample_files import without
+from twinlake.unit_tests.sample_files import with_null, without
 from twinlake.unit_tests.source import Part
 from twinlake.witness.rows import Evaluator, Found
 
@@ -86,17 +86,23 @@ class OverFiles:
 
     def _read(self, side: int, name: str) -> None:
         """Makes the log of a topic; that of the other side is the same where the topic's files are. A field
-        that the other side's topic alone has is left out, as whoever reads JSON leaves it out."""
+        that the other side's topic alone has is left out, as whoever reads JSON leaves it out; one that this
+        side alone requires is as missing as it is there."""
         defined, made, there = self.sides[side], self._made[side], self._made[1 - side]
         topic, other = defined.topics[name], self.sides[1 - side].topics.get(name)
         if other is not None and name in there.logs and of_topic(other) == of_topic(topic):
             made.records[name], made.logs[name] = there.records[name], there.logs[name]
             return
         unknown = set() if other is None else _fields(other) - _fields(topic)
-        parts = [without(part, unknown) for part in self._records.get(name, ())]
+        missing = set() if other is None else _fields(other) & _required(topic) - _required(other)
+        parts = [with_null(without(part, unknown), missing) for part in self._records.get(name, ())]
         world = World(defined.tables, defined.topics, self._engine)
         add_topic(world, made, name, parts, self._folders[side], write)
 
 
 def _fields(topic: Topic) -> set[str]:
     return {field.name for field in topic.newest.fields}
+
+
+def _required(topic: Topic) -> set[str]:
+    return {column.name for column in topic.contract.columns if column.required}

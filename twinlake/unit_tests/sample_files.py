@@ -33,8 +33,11 @@ def files_of(given: Iterable[str], topics: Collection[str]) -> dict[str, Path]:
         else:
             pairs = [(name if is_named else path.stem, path)]
         if not pairs or not all(file.is_file() for _, file in pairs):
-            why = f"there is no file {path}" if pairs else f"it has no <topic>{ENDINGS[0]}"
+            why = f"there is no file {place or text}" if pairs else f"it has no <topic>{ENDINGS[0]}"
             remedy = "name a file of JSON records, one a line, or a folder of them"
+            if is_named and (not place or path.is_dir()):
+                why = f"{place} is a folder, and no file" if place else "no file stands after ="
+                remedy = "write TOPIC=FILE, or name the folder alone"
             raise NotFoundError(f"no records can be read from {text}", why, remedy)
         for topic, file in pairs:
             if topic not in topics:
@@ -60,6 +63,15 @@ def without(part: Part, names: Collection[str]) -> Part:
     assert isinstance(part.node, yaml.MappingNode)
     left = [(key, value) for key, value in part.node.value if key.value not in (*names, *BESIDE)]
     return replace(part, node=yaml.MappingNode(part.node.tag, left, part.node.start_mark))
+
+
+def with_null(part: Part, names: Collection[str]) -> Part:
+    """The record with NULL for those of these members that it has not."""
+    assert isinstance(part.node, yaml.MappingNode)
+    mark = part.node.start_mark
+    lacking = sorted({*names} - {key.value for key, _ in part.node.value})
+    added = [(_scalar(name, mark), yaml.ScalarNode(NULL, "", mark)) for name in lacking]
+    return replace(part, node=yaml.MappingNode(part.node.tag, [*part.node.value, *added], mark))
 
 
 def _object(file: Path, number: int, line: str) -> yaml.Node:
