@@ -138,7 +138,8 @@ def partial_seconds(table: StoredKind, rows: DataFrame) -> float:
 
 
 def view_seconds(spark: SparkSession, table: StoredKind, states: Path) -> float:
-    return read_seconds(spark, table.view({table.name: f"parquet.`{states}`"}, ViewClock()))
+    relation = table.gathered(f"parquet.`{states}`")
+    return read_seconds(spark, table.view({table.name: relation}, ViewClock()))
 
 
 def read_seconds(spark: SparkSession, query: str) -> float:

@@ -261,11 +261,10 @@ WRONG: list[tuple[Any, CHANGED, list[str]]] = [
     (replace(NEAR, right="asks", after="0 seconds"), {}, []),
     (NEAR, {"hits": replace(HITS, store=None)},
      ["it reads hits, which does not keep its rows where a join looks for them"
-      " | make hits a table of Events with a store"]),
+      " | make hits a table of Events with a store, or join its view in the SQL of a Derived"]),
     (AS_OF, {"hits": SUMS},
-     ["it reads hits, which does not keep its rows where a join looks for them | make hits a table of Events "
-      "with a store; or, as for versions of a History (docs/kinds.md, what was valid when), join its view in "
-      "the SQL of a Derived"]),
+     ["it reads hits, which does not keep its rows where a join looks for them"
+      " | make hits a table of Events with a store, or join its view in the SQL of a Derived"]),
     (replace(NEAR, on=("status",)), {},
      ["it joins on status, which is not a key of the store of asks | those are: customer",
       "it joins on status, which is not a key of the store of hits | those are: customer"]),

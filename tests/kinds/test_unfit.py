@@ -59,7 +59,9 @@ def test_a_join_over_what_keeps_no_rows_for_it_says_how_to_keep_them(right: Any)
     assert refused.value.why_text == (
         "it reads hits, which does not keep its rows where a join looks for them"
     )
-    assert refused.value.remedy == "make hits a table of Events with a store"
+    assert refused.value.remedy == (
+        "make hits a table of Events with a store, or join its view in the SQL of a Derived"
+    )
 
 
 @pytest.mark.parametrize(

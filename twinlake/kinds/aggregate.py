@@ -22,7 +22,7 @@ from twinlake.kinds.lineage import behind_sql, same_steps, stepped
 from twinlake.kinds.measures.all import from_json as measure_from_json
 from twinlake.kinds.measures.measure import Measure
 from twinlake.kinds.steps import Explode
-from twinlake.kinds.tiles import in_tiles, one_each, short_tiles, spread, spread_sql
+from twinlake.kinds.tiles import gathered_sql, in_tiles, one_each, short_tiles, spread, spread_sql
 from twinlake.kinds.windows import (
     ALL,
     END,
@@ -212,6 +212,9 @@ class Aggregate(Definition):
     def shown_in(self, states: DataFrame) -> DataFrame:
         return spread(states, self.window, START) if self.window and self.window.tiled else states
 
+    def gathered(self, relation: str) -> str:
+        return gathered_sql(relation, self.keys) if self.window and self.window.tiled else relation
+
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return measured.scales(self.measures, states)
 
@@ -219,7 +222,7 @@ class Aggregate(Definition):
         values = measured.values(self.measures, scaled)
         relation = relations[self.name]
         if self.window and self.window.tiled:
-            relation = spread_sql(self.window, relation, START, self.keys)
+            relation = spread_sql(self.window, relation, START)
         merged = Entries.of(self.view_keys, self.measures).view(values, relation)
         if self.window is None:
             return merged

@@ -149,6 +149,10 @@ class Definition:
         """Themselves; a kind whose states are each in several rows says in which."""
         return states
 
+    def gathered(self, relation: str) -> str:
+        """Itself; a kind that groups more rows than it reads has those of a key brought together before."""
+        return relation
+
     def late(self, records: str) -> str | None:
         """None: only a table with windows of time tells what came late for them."""
         return None

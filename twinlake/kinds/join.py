@@ -125,8 +125,7 @@ class Join(OverTables):
             if store is None:
                 why = f"it reads {name}, which does not keep its rows where a join looks for them"
                 remedy = (
-                    f"make {name} a table of Events with a store; or, as for versions of a History "
-                    "(docs/kinds.md, what was valid when), join its view in the SQL of a Derived"
+                    f"make {name} a table of Events with a store, or join its view in the SQL of a Derived"
                 )
                 yield self.error_at_text(name, why, remedy)
                 continue

@@ -284,6 +284,10 @@ class StoredKind(Kind, Protocol):
         """The states, each once for every row of the view that it is part of, with its columns of `by` where
         states tell them."""
 
+    def gathered(self, relation: str) -> str:
+        """What follows FROM to read the states of a version (SQL) for `view`: the same rows, laid out as it
+        groups them. No part of what the definition means."""
+
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         """For each double state column with a tolerance, the state column with its sum of absolute values.
 

@@ -69,12 +69,16 @@ def spread(states: DataFrame, window: Window, start: str) -> DataFrame:
     return states.select(*columns)
 
 
-def spread_sql(window: Window, relation: str, start: str, keys: tuple[str, ...]) -> str:
-    """What follows FROM to read the same of a relation, the tile beside it, to be grouped by these keys and
-    the start.
+def gathered_sql(relation: str, keys: tuple[str, ...]) -> str:
+    """What follows FROM to read a relation of tiles with the rows of a key together.
 
-    Rows of a key come together while they are few: after `explode` each of them would be exchanged once for
-    every window.
+    They are few now: after `explode` each of them would be exchanged once for every window.
+    """
+    return f"(SELECT /*+ REPARTITION({quote.names(keys)}) */ * FROM {relation})" if keys else relation
+
+
+def spread_sql(window: Window, relation: str, start: str) -> str:
+    """What follows FROM to read the same of a relation, the tile beside it.
 
     The condition holds for every row. It says of a range of windows in which range their tiles are, which
     nobody sees through `explode`: the rule `twinlake.lake.Ranges` has it from there.
@@ -82,8 +86,6 @@ def spread_sql(window: Window, relation: str, start: str, keys: tuple[str, ...])
     tile, begin = quote.name(window.grid.column), quote.name(start)
     starts = starts_sql(window, f"unix_micros({tile})")
     longest = micros(window.length + window.grid.slack)
-    if keys:
-        relation = f"(SELECT /*+ REPARTITION({quote.names(keys)}) */ * FROM {relation})"
     return (
         f"(SELECT * FROM (SELECT *, explode({starts}) AS {begin} FROM {relation})\n"
         f"WHERE {begin} <= {tile} AND unix_micros({begin}) > unix_micros({tile}) - {longest}L)"

@@ -315,7 +315,7 @@ class Follower:
         if is_stored(definition):
             path = version.path(self._lake)
             states, paths = self._live.relation_sql(path), {topic: (path,) for topic in logs}
-            relations = {definition.name: states}
+            relations = {definition.name: definition.gathered(states)}
         else:
             relations = {
                 topic: f"({logs[topic].valid_sql(self._live.relation_sql(logs[topic].path))})"

@@ -146,7 +146,8 @@ class MaintainedVersion:
     def view_sql(self, pin: Pin, scaled: tuple[str, ...] = ()) -> Iterator[str]:
         """The text of `view`, which can be analysed inside."""
         with self.states_sql(pin) as states:
-            yield self.definition.view({self.definition.name: states}, view_clock_at(self.logs, pin), scaled)
+            gathered = {self.definition.name: self.definition.gathered(states)}
+            yield self.definition.view(gathered, view_clock_at(self.logs, pin), scaled)
 
     def view(self, pin: Pin, scaled: tuple[str, ...] = ()) -> DataFrame:
         """What readers of the version saw when it was pinned; `scaled` as in `Kind.view`."""
