@@ -213,7 +213,10 @@ class Aggregate(Definition):
         return spread(states, self.window, START) if self.window and self.window.tiled else states
 
     def gathered(self, relation: str) -> str:
-        return gathered_sql(relation, self.keys) if self.window and self.window.tiled else relation
+        # entries meet the main rows in a join, which has each side exchanged for itself
+        has_entries = len(self._main) < len(self.measures)
+        is_tiled = self.window is not None and self.window.tiled
+        return gathered_sql(relation, self.keys) if is_tiled and not has_entries else relation
 
     def scales(self, states: Mapping[str, str]) -> dict[str, str]:
         return measured.scales(self.measures, states)
