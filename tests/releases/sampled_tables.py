@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.releases.buyers import BUYERS, NEWEST, SPENT
+from tests.releases.regrets import GONE, PAID, REGRETS
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.events import Events
 from twinlake.kinds.history import History
-from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.measures.totals import Avg, Sum
 from twinlake.kinds.rolling import Rolling
 from twinlake.kinds.sessions import Sessions
-from twinlake.kinds.store import Store
 from twinlake.kinds.top_rows import TopRows
 from twinlake.kinds.windows import Hopping, Tumbling
 
@@ -28,17 +27,6 @@ MINUTES = Aggregate(
     measures={"n": Count(), "sales": Sum("amount"), "average": Avg("price")},
 )  # fmt: skip
 LINES = Events(name="lines", inputs=("orders",), columns={"order_id": "order_id", "amount": "amount"})
-STORE = Store(keys=("customer",), on="at", cell="1 minute")
-SEEN = {"customer": "customer", "order_id": "order_id", "at": "ordered_at"}
-PAID = Events(name="paid", inputs=("orders",), where="status = 'paid'", columns=SEEN, store=STORE)
-GONE = Events(
-    name="gone", inputs=("orders",), where="status = 'cancelled'", columns=SEEN,
-    store=replace(STORE, back="20 seconds"),
-)  # fmt: skip
-REGRETS = IntervalJoin(
-    name="regrets", left="paid", right="gone", on=("customer",), how="left", after="20 seconds",
-    columns={"paid": "left.order_id", "cancelled": "right.order_id"},
-)  # fmt: skip
 VISITS = Sessions(name="visits", on="at", gap="12 seconds", measures={"n": Count()}, **OF_CUSTOMER)
 TABLES: dict[str, Any] = {
     table.name: table

@@ -14,31 +14,18 @@ from pyspark.sql import SparkSession
 from tests.kill.views import Views
 from tests.releases.lake import START, Lake, following_sql_server, order
 from tests.releases.promised import project_of
+from tests.releases.regrets import COLUMNS, GONE, PAID, REGRETS
 from twinlake.base.errors import DifferenceError
 from twinlake.base.job import Run
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.as_of_join import AsOfJoin
-from twinlake.kinds.events import Events
-from twinlake.kinds.interval_join import IntervalJoin
 from twinlake.kinds.kind import Kind
 from twinlake.kinds.measures.counts import Count
 from twinlake.kinds.rolling import Rolling
-from twinlake.kinds.store import Store
 from twinlake.kinds.windows import Tumbling
 from twinlake.lake.catalog import release_log
 
 REACH = timedelta(seconds=20)
-COLUMNS = {"customer": "customer", "order_id": "order_id", "at": "ordered_at"}
-STORE = Store(keys=("customer",), on="at", cell="1 minute")
-PAID = Events(name="paid", inputs=("orders",), where="status = 'paid'", columns=COLUMNS, store=STORE)
-GONE = Events(
-    name="gone", inputs=("orders",), where="status = 'cancelled'", columns=COLUMNS,
-    store=replace(STORE, back="20 seconds"),
-)  # fmt: skip
-REGRETS = IntervalJoin(
-    name="regrets", left="paid", right="gone", on=("customer",), how="left", after="20 seconds",
-    columns={"paid": "left.order_id", "cancelled": "right.order_id"},
-)  # fmt: skip
 BEFORE = AsOfJoin(
     name="before", left="paid", right="gone", on=("customer",),
     columns={"paid": "left.order_id", "cancelled": "right.order_id"},
