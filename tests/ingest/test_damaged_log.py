@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ from twinlake.lake.delta.read_errors import damage_in
 
 
 def test_a_topic_that_needs_a_damaged_file_is_not_running_until_the_file_is_restored(stage: Stage) -> None:
-    """The ids of the last hour are looked up in it: without them a redelivery would be valid again."""
+    """The ids of the last hour are looked up in it, where this machine has kept none of them: without them a
+    redelivery would be valid again."""
     stage.create()
     stage.orders("a", "b")
     log = stage.run()
+    shutil.rmtree(stage.settings.kept_ids)
     file = log.path / next(iter(log.appender.files()))
     kept = file.read_bytes()
     file.write_bytes(kept[: len(kept) // 2])

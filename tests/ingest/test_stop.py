@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from types import SimpleNamespace
+from weakref import ref
 
 import pytest
 
@@ -93,3 +95,31 @@ def test_an_ingest_that_cannot_open_says_why_and_tries_again(
     away.rename(services)
     stage.caught_up(trying)
     assert trying.error is None and len(stage.verdicts(trying.log)) == 1
+
+
+def test_an_ingest_that_was_stopped_leaves_nothing_in_either_process(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that is reloaded, or that Kafka did not give for a while, has many of them in its time."""
+    monkeypatch.setattr(ingest, "STOP_WAIT_S", 120)
+    gateway = stage.spark.sparkContext._gateway
+    assert gateway
+    callbacks = gateway.gateway_property.pool.dict  # those that the JVM may call, by name
+    others = set(callbacks)
+    stage.create()
+    stage.orders("1")
+    read = stage.caught_up(stage.ingest())
+    read.stop()
+    read.start()
+    stage.caught_up(read)
+    read.stop()
+    stage.ingests.clear()
+    gone = ref(read)
+    del read
+
+    def is_collected() -> bool | None:
+        gc.collect()
+        gateway.jvm.System.gc()
+        return True if gone() is None and not callbacks.keys() - others else None
+
+    wait_for("its objects to go", is_collected, 30)

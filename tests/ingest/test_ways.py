@@ -1,4 +1,5 @@
-"""A batch is taken in memory by a kept plan, or in two passes where it does not fit: the same rows."""
+"""A batch is taken in memory by a kept plan, by threads that share a large one, or in two passes where it is
+too large for memory: the same rows."""
 
 from __future__ import annotations
 
@@ -73,11 +74,15 @@ def test_the_log_has_the_same_rows_and_columns_either_way(
         changed.setattr(ingest, "IN_MEMORY_BYTES", 0)
         large = stage.run(stage.lake_of(tmp_path / "large"))
     assert len(in_two_passes) >= large.end() > 0
+    with monkeypatch.context() as changed:
+        changed.setattr(ingest, "LARGE_RECORDS", 1)
+        shared = stage.run(stage.lake_of(tmp_path / "shared"))
+    assert len(list(shared.path.glob("*.parquet"))) == shared.end()
     monkeypatch.setattr(Scan, "whole", too_large)
     refused = stage.run(stage.lake_of(tmp_path / "refused"))
 
     assert len(logged(small)) == 39
-    for other in (large, refused):
+    for other in (large, shared, refused):
         assert logged(small) == logged(other)
         schemas = [log.spark.read.format("delta").load(str(log.path)).schema for log in (small, other)]
         assert schemas[0] == schemas[1]

@@ -51,7 +51,7 @@ SEED = 27
 SHOWN = ("clicks", "shop")
 RECORDS = 120
 FAULTS = FaultShares(duplicate=0.05, undecodable=0.03, rule_broken=0.1, late=0.05, too_late=0.02)
-NOT_KEPT = {"checkpoints", "lake.lock", "staging"}
+NOT_KEPT = {"checkpoints", "ids", "lake.lock", "staging"}
 HABITS = Aggregate(
     name="habits", inputs=("orders",),
     columns={

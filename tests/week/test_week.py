@@ -24,7 +24,7 @@ DAY_S = 100.0
 RECORDS = 40
 FLAT = {"step_s": 1.5, "python_mb": 1.1, "heap_mb": 1.25, "threads": 1.25, "open_files": 1.5}
 """How much more of it the last days may have than the first."""
-FOLDERS = ("logs", "tables", "certificates", "runs", "releases", "checkpoints", "staging")
+FOLDERS = ("logs", "tables", "certificates", "runs", "releases", "checkpoints", "ids", "staging")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -317,8 +317,8 @@ class Metrics:
 SQL_HISTORY = "sql_history"
 """A file in $TWINLAKE_HOME: what was asked at the prompt of `twinlake sql`."""
 OF_HOME = (
-    "lake", "checkpoints", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo", "bench",
-    "services.json", "gallery.json", SQL_HISTORY, "upgrade", "lake.before", "lake.before.making",
+    "lake", "checkpoints", "ids", "kafka", "registry", "airflow", "sql", "access", "run", "logs", "demo",
+    "bench", "services.json", "gallery.json", SQL_HISTORY, "upgrade", "lake.before", "lake.before.making",
     "lake.after", "lake.going", "lake.restoring",
 )  # fmt: skip
 """What is made in $TWINLAKE_HOME, and goes with it."""

@@ -232,7 +232,16 @@ class Settings:
     @property
     def checkpoints(self) -> Path:
         """The streams' own; they may be lost, so those of a lake elsewhere are on this machine, too."""
-        return (self.lake if isinstance(self.lake, Path) else self.home) / "checkpoints"
+        return self._beside / "checkpoints"
+
+    @property
+    def kept_ids(self) -> Path:
+        """What ingest has kept of its index of ids; it may be lost, too, and takes longer to start then."""
+        return self._beside / "ids"
+
+    @property
+    def _beside(self) -> Path:
+        return self.lake if isinstance(self.lake, Path) else self.home
 
     @property
     def records_dir(self) -> Path:

@@ -6,14 +6,15 @@ they become many (a log-structured merge tree in numpy): looking up 200,000 ids 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-NEVER = np.iinfo(np.int64).min
+NEVER = int(np.iinfo(np.int64).min)
 NOTHING_YET = np.iinfo(np.int64).max
 SLACK = 300_000_000  # microseconds that partitions may lie apart before the log is asked again
+EVICTIONS = 32  # in a window
 GROWTH = 4  # a chunk is merged into the one before it once that is less than four times as large
 
 
@@ -27,6 +28,11 @@ class Seen:
 
     def __len__(self) -> int:
         return len(self.high)
+
+    @classmethod
+    def nobody(cls) -> Seen:
+        none = np.empty(0, dtype=np.int64)
+        return cls(high=none, low=none, times=none)
 
     def take(self, which: np.ndarray) -> Seen:
         """Some of them, by mask or index."""
@@ -45,10 +51,19 @@ class Duplicates:
         self.window = window_micros
         self.since = NOTHING_YET  # everybody who was seen from then on is in the chunks
         self.chunks: list[Seen] = []
+        self._evicted = NEVER
         self._load = load
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks)
+
+    def remember(self, since: int, chunks: Iterable[Seen], more: Sequence[Seen]) -> None:
+        """Everybody who was seen from `since` on, as another one knew them: in its chunks, and who came
+        after, in no order."""
+        self.since, self.chunks = since, [chunk for chunk in chunks if len(chunk)]
+        if more:
+            columns = ([getattr(one, name) for one in more] for name in ("high", "low", "times"))
+            self.add(*map(np.concatenate, columns))
 
     def judge(self, high: np.ndarray, low: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Whether each record, in log order, repeats an id; remembers none of them.
@@ -119,8 +134,14 @@ class Duplicates:
             self.chunks.append(_merge(older, newer))
 
     def evict(self, now_micros: int) -> None:
-        """Forgets whom no record of that time asks for; a chunk is rewritten once half of it is old."""
+        """Forgets whom no record of that time asks for; a chunk is rewritten once half of it is old.
+
+        It looks at every id, and small batches come often: not before a part of the window has gone by.
+        """
         before_micros = now_micros - self.window - SLACK
+        if before_micros - self._evicted < self.window // EVICTIONS:
+            return
+        self._evicted = before_micros
         self.since = max(self.since, before_micros)
         kept = []
         for chunk in self.chunks:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import structlog
 
@@ -20,10 +21,11 @@ from twinlake.base.job import Run
 from twinlake.base.times import Clock
 from twinlake.base.waiting import holding, wait_for
 from twinlake.config.settings import Settings
-from twinlake.ingest import decode_avro, first_pass, ids, source
+from twinlake.ingest import decode_avro, first_pass, source
 from twinlake.ingest.compact import Compaction
 from twinlake.ingest.decide import Decision, decide
-from twinlake.ingest.duplicates import Duplicates
+from twinlake.ingest.duplicates import Seen
+from twinlake.ingest.known_ids import KnownIds
 from twinlake.ingest.log_end import LogEnd, missing, producer_time
 from twinlake.ingest.log_rows import log_rows
 from twinlake.ingest.log_table import log_table
@@ -34,7 +36,6 @@ from twinlake.ingest.source import explained
 from twinlake.ingest.unreadable import Unreadable, schemas_met, stops_at, waiting
 from twinlake.ingest.writer_schema import Writer
 from twinlake.ingest.writers import Writers
-from twinlake.kinds.grid import micros
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.in_commit import in_commit
 from twinlake.lake.log.fresh_rows import FreshFiles, FreshRows, NewRows
@@ -59,16 +60,14 @@ IN_MEMORY_BYTES = 256 << 20
 makes two."""
 UNKNOWN_BYTES = IN_MEMORY_BYTES / 40_000
 """What a record is taken for before one was seen."""
+LARGE_RECORDS = 40_000
+"""Threads share the look at a batch with so many; not at the first after a start, which has to plan it."""
 CYCLE_FLOOR_S = 0.25
 """Micro-batches begin at most so often: a slow topic does not burn cores."""
 LOG_APPEND_TIME = 1  # Kafka's number for it
 LONGEST_WAIT_S = 30.0
 STOP_WAIT_S = 120.0
 """A batch under way may take so long when somebody wants the ingest to stop."""
-
-
-class BatchFailedError(Exception):
-    """A batch ended the stream; the ingest knows why."""
 
 
 class Ingest:
@@ -103,8 +102,7 @@ class Ingest:
         self.state = STOPPED
         self.error: TwinlakeError | None = None
         self.log_end = LogEnd.of(topic.name, {})
-        self._index = Duplicates(self._window, partial(ids.since, log))
-        self._indexed = -1  # the batch up to which the index knows the log
+        self._ids = KnownIds(log, settings.kept_ids / topic.name)
         self._record_bytes = UNKNOWN_BYTES  # in memory, by the newest batch
         self._event: dict[str, str] = {}  # the fields of the log's `event`
         self._pace = Pace(records_per_batch, batch_seconds, log.on_batch)
@@ -179,6 +177,7 @@ class Ingest:
                 self.state = RETRYING
                 wait = self.first_wait_s if self.log_end.batch > before else min(wait * 2, LONGEST_WAIT_S)
                 self._ending.wait(wait)
+        self._ids.close()
         self.state = STOPPED
 
     # -- starting
@@ -201,9 +200,7 @@ class Ingest:
         self._starts = self.log_end.starts(begins)
         self._writers = self.writers()
         self._unreadable = self._writers.unreadable
-        if self._indexed != self.log_end.batch:
-            self._index = Duplicates(self._window, partial(ids.since, self.log))
-            self._indexed = self.log_end.batch
+        self._ids.open(self.log_end)
 
     def _validate_waiting(self) -> None:
         """Records that no schema could read, and one can now: before any new one, as they came first."""
@@ -219,17 +216,13 @@ class Ingest:
         return (
             writer.option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{self.floor_s} seconds")
-            .foreachBatch(self._batch)
+            .foreachBatch(source.calling(WeakMethod(self._batch)))
             .start()
         )
 
     @property
     def _checkpoint(self) -> Path:
         return self.settings.checkpoints / self.topic.name
-
-    @property
-    def _window(self) -> int:
-        return micros(within) if (within := self.topic.contract.unique_within) else 0
 
     # -- one micro-batch
 
@@ -246,18 +239,18 @@ class Ingest:
                 self._limit.set(self._pace.next_records)
             except BaseException as error:
                 self._failure = error
-                # Spark's stream takes a stack frame for every character of an error that came from Java
-                raise BatchFailedError("the batch was not committed") from None
+                raise
 
     def _commit(self, records: DataFrame, reached: dict[int, int]) -> None:
         self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
-        in_memory = self._unread(reached) * self._record_bytes < IN_MEMORY_BYTES
+        unread = self._unread(reached)
+        in_memory, is_large = unread * self._record_bytes < IN_MEMORY_BYTES, unread >= LARGE_RECORDS
         try:
-            found = self._looked(records, in_memory)
+            found = self._looked(records, in_memory, is_large)
         except TooLargeError:
             in_memory = False
-            found = self._looked(records, in_memory)
-        decision = decide(found, self.log_end.offsets, self._index, reached) if found.num_rows else None
+            found = self._looked(records, in_memory, is_large)
+        decision = decide(found, self.log_end.offsets, self._ids.index, reached) if found.num_rows else None
         if decision is None:
             self._commit_nothing(reached)
             return
@@ -265,7 +258,7 @@ class Ingest:
         met = [writer for writer in writers if writer.id in decision.schema_ids]
         self._writers.check(met, self.log_end)
         if self.keep(met) and in_memory:
-            found = self._look.whole(records, self._writers, self._event)
+            found = self._look.whole(records, self._writers, self._event, is_large)
         end = self.log_end.at(self.clock()).after(decision, self._topic_id, met, self._event)
         self.log_end.check(self._kafka.topic(self.topic.name), self._topic_id)
         metadata = end.metadata(BATCH, decision.records)
@@ -298,9 +291,8 @@ class Ingest:
         """The log is at `end`: who asks for its ids, and who follows it, learns of the new batch."""
         breakpoints.at(Point.AFTER_LOG_COMMIT)
         self._compaction.after_batch()
-        self._index.add(decision.high, decision.low, decision.times)
-        self._index.evict(min(decision.seen.values()))
-        self._indexed = end.batch
+        seen = Seen(high=decision.high, low=decision.low, times=decision.times)
+        self._ids.add(self.log_end, end, seen, min(decision.seen.values()))
         if end.schemas.keys() != self.log_end.schemas.keys():
             self.log.publish(end.schemas)
         self.log_end = end  # only now: who sees these records in the log asks next who lacks them
@@ -314,7 +306,8 @@ class Ingest:
         end = self.log_end.at(self.clock()).past(reached, self._topic_id)
         self.log_end.refuse_broken(end, BATCH, 0)
         self.log.appender.commit([], self._app_id, end.batch, end.metadata(BATCH, 0))
-        self.log_end, self._indexed = end, end.batch
+        self._ids.add(self.log_end, end, Seen.nobody())
+        self.log_end = end
         self.on_batch(end.batch, None)
 
     def _unread(self, reached: Mapping[int, int]) -> int:
@@ -330,13 +323,16 @@ class Ingest:
                 self._event = self.log.keep(writer.stored, f"schema {writer.id}", "try again")
         return self._event != before
 
-    def _looked(self, records: DataFrame, in_memory: bool) -> pa.Table:
+    def _looked(self, records: DataFrame, in_memory: bool, is_large: bool) -> pa.Table:
         """The look at a batch; asks the registry when a record names a schema that is not known yet."""
         import pyarrow.compute as pc
 
         while True:
             look, writers = self._look, self._writers
-            table = look.whole(records, writers, self._event) if in_memory else look.bare(records, writers)
+            if in_memory:
+                table = look.whole(records, writers, self._event, is_large)
+            else:
+                table = look.bare(records, writers)
             if table.num_rows and pc.min(table.column("type")).as_py() != LOG_APPEND_TIME:
                 raise producer_time(self.topic.name)
             unknown = table.filter(pc.equal(table.column("reasons"), decode_avro.NO_SCHEMA_YET))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from twinlake.ingest.decide import FIXED, VALID_LATE, Decision
@@ -20,7 +21,9 @@ def log_table(
 
     `copies_of` is the epoch of records that the log has already, of which these are copies.
     """
-    rows = looked.combine_chunks().take(decision.order)
+    rows = looked.combine_chunks()
+    if len(decision.order) != len(rows) or (np.diff(decision.order) != 1).any():
+        rows = rows.take(decision.order)
     codes = decision.row_codes - 1
     schema_id = rows.column("schema_id").to_numpy()
     made: dict[str, Any] = {

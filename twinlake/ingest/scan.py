@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from twinlake.ingest import first_pass, protobuf_body, source
 from twinlake.ingest.decoding import may_hide_decimals
@@ -16,9 +19,13 @@ from twinlake.topics.contract import JSON
 from twinlake.topics.topic import Topic
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+
+SHARES = 2
+"""Among so many threads the partitions of a large batch are divided: everything else that is done meanwhile
+leaves one core of two idle for most of the look."""
 
 
 class Scan:
@@ -28,11 +35,18 @@ class Scan:
         self._spark = spark
         self._topic = topic
         self._end_marker = end_marker
-        self._kept, self._kept_closely = Newest(), Newest()
+        self._kept = [Newest() for _ in range(SHARES)]
+        self._kept_closely = [Newest() for _ in range(SHARES)]
 
-    def whole(self, records: DataFrame, writers: Writers, event: Mapping[str, str]) -> pa.Table:
-        """What a batch says of itself, and all that the log stores of it, in one job: in memory."""
-        return self._by_prepared_plan(records, lambda: records.schema, writers, event, nullcontext())
+    def whole(
+        self, records: DataFrame, writers: Writers, event: Mapping[str, str], is_large: bool = False
+    ) -> pa.Table:
+        """What a batch says of itself, and all that the log stores of it, in one job: in memory. Threads
+        share the partitions of a large one; its rows come in the order of one thread."""
+        shares = SHARES if is_large else 1
+        return self._by_prepared_plan(
+            records, lambda: records.schema, writers, event, nullcontext(), shares=shares
+        )
 
     def again(self, records: ArrowFile, writers: Writers, event: Mapping[str, str]) -> pa.Table:
         """The same of records that the log has; the file has the columns of `source.COLUMNS`."""
@@ -55,6 +69,7 @@ class Scan:
         writers: Writers,
         event: Mapping[str, str],
         *turns: AbstractContextManager[Any],
+        shares: int = 1,
     ) -> pa.Table:
         """`columns` are those of the records, asked when a plan is made; `turns` as PreparedPlan has them."""
 
@@ -65,7 +80,16 @@ class Scan:
                 )
 
             kept = self._kept_closely if closely else self._kept
-            return kept.plan((*_known(writers), tuple(event.items())), make).run(records)
+            made_for = (*_known(writers), tuple(event.items()))
+            plans = [one.plan(made_for, make) for one in kept[:shares]]
+            if shares == 1:
+                return plans[0].run(records)
+            with ThreadPoolExecutor(shares - 1) as others:
+                rest = [
+                    others.submit(plan.run, records, share, shares) for share, plan in enumerate(plans[1:], 1)
+                ]
+                first = plans[0].run(records, 0, shares)
+            return pa.concat_tables([first, *(one.result() for one in rest)])
 
         return _twice(look, self._topic, writers)
 

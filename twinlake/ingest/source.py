@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from weakref import WeakMethod
 
 from twinlake.base.errors import DeniedError, TwinlakeError, first_lines
 from twinlake.config.login import Login
@@ -71,6 +72,32 @@ def stream(
         .option("twinlake.limit", limit.name)
         .load()
     )
+
+
+class BatchFailedError(Exception):
+    """A batch ended the stream."""
+
+
+def calling(batch: WeakMethod[Callable[[DataFrame, int], None]]) -> Callable[[DataFrame, int], None]:
+    """What the JVM calls while its stream lives. It does not keep the ingest, whose prepared plan keeps the
+    stream: a circle through both processes, which neither of their collectors would ever find. Nor does an
+    error, which PySpark keeps with the frames that it came through."""
+
+    def has_failed(records: DataFrame, number: int) -> bool:
+        taken = batch()
+        try:
+            if taken:
+                taken(records, number)
+        except BaseException:  # the ingest knows why
+            return True
+        return taken is None
+
+    def called(records: DataFrame, number: int) -> None:
+        if has_failed(records, number):
+            # Spark's stream takes a stack frame for every character of an error that came from Java
+            raise BatchFailedError("the batch was not committed")
+
+    return called
 
 
 def refusal(error: BaseException, login: Login, topic: str) -> DeniedError | None:

@@ -74,11 +74,15 @@ class PreparedPlan:
         # one partition, and Spark knows it: nothing has to be exchanged to group
         self._plan = java.twinlake.lake.PreparedPlan.of(build(source.coalesce(1))._jdf)
 
-    def run(self, rows: ArrowFile | DataFrame) -> pa.Table:
+    def run(self, rows: ArrowFile | DataFrame, share: int = 0, shares: int = 1) -> pa.Table:
         """The result over these rows, which have the schema's columns in its order; a relation's plan is one
-        without a shuffle. One run at a time."""
+        without a shuffle. Of a relation it is that over one share of its partitions, in their order. One run
+        at a time."""
         with self._lock, self._turns:
-            self._slots.fill(self._slot, str(rows.path) if isinstance(rows, ArrowFile) else rows._jdf)
+            if isinstance(rows, ArrowFile):
+                self._slots.fill(self._slot, str(rows.path))
+            else:
+                self._slots.fill(self._slot, rows._jdf, share, shares)
             try:
                 return _computed(self._spark, self._run)
             finally:

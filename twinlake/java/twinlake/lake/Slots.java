@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -51,10 +52,16 @@ public final class Slots {
     FILLED.put(slot, task -> new Columns(Path.of(file), task));
   }
 
-  /** The rows of a relation without a shuffle, such as a micro-batch; its partitions are read one after the other. */
-  public static void fill(String slot, Dataset<Row> relation) {
+  /**
+   * The rows of a relation without a shuffle, such as a micro-batch: of its partitions, divided into so many shares in
+   * their order, those of one share, read one after the other.
+   */
+  public static void fill(String slot, Dataset<Row> relation, int share, int shares) {
     RDD<InternalRow> rows = ((org.apache.spark.sql.classic.Dataset<Row>) relation).queryExecution().toRdd();
-    FILLED.put(slot, task -> new Partitions(rows, task));
+    Partition[] all = rows.partitions();
+    Partition[] some =
+        Arrays.copyOfRange(all, all.length * share / shares, all.length * (share + 1) / shares);
+    FILLED.put(slot, task -> new Partitions(rows, some, task));
   }
 
   public static void empty(String slot) {
@@ -94,15 +101,15 @@ public final class Slots {
 
   private static final class Partitions implements Iterator<InternalRow> {
     private final RDD<InternalRow> rows;
-    private final TaskContext task;
     private final Partition[] partitions;
+    private final TaskContext task;
     private int next = 0;
     private scala.collection.Iterator<InternalRow> open = scala.collection.Iterator$.MODULE$.<InternalRow>empty();
 
-    Partitions(RDD<InternalRow> rows, TaskContext task) {
+    Partitions(RDD<InternalRow> rows, Partition[] partitions, TaskContext task) {
       this.rows = rows;
+      this.partitions = partitions;
       this.task = task;
-      this.partitions = rows.partitions();
     }
 
     @Override
