@@ -21,7 +21,7 @@ from twinlake.base.passwords import hashed, verify
 from twinlake.metrics.catalogue import LAKE, metrics_of
 from twinlake.metrics.endpoint import Endpoint
 from twinlake.metrics.scrape import registry_of
-from twinlake.server.__main__ import metrics_of as collector_of
+from twinlake.server.serving import metrics_of as collector_of
 from twinlake.services.folders import folders_of
 from twinlake.services.supervise import record
 from twinlake.services.supervise.record import Record

@@ -43,7 +43,7 @@ from twinlake.published import changes, publisher
 from twinlake.published.changes import NEW
 from twinlake.published.folder import STAGED, Folder, refuse_types
 from twinlake.published.publisher import Publisher
-from twinlake.server.__main__ import metrics_of
+from twinlake.server.serving import metrics_of
 
 
 @pytest.fixture(scope="module")

@@ -128,3 +128,30 @@ def test_a_part_is_tidied_again_and_again_and_lives_on_when_that_fails(
     assert record.load(home.folders, "kept").state == "ready" and keeper.is_alive()
     home.ending.set()
     keeper.join(10)
+
+
+@pytest.mark.parametrize("steady_s", [0.0, 1e9])
+def test_what_was_steady_is_started_again_at_once_and_anything_else_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steady_s: float
+) -> None:
+    monkeypatch.setattr(keeper_module, "_STEADY_S", steady_s)
+    monkeypatch.setattr(keeper_module, "BACKOFF_S", (keeper_module.BACKOFF_S[0], 3600))
+    home, started = OnePart(Folders(home=tmp_path)), []
+    home.folders.make()
+
+    def command(context: Context) -> Command:
+        started.append(context)
+        return Command(arguments=(sys.executable, "-c", ""), environ={})
+
+    keeper = Keeper(home, Part(name="kept", service="kept", command=command))
+    keeper.start()
+    wanted = 1 if steady_s else 4
+    wait_for("its starts", lambda: len(started) >= wanted or None, 30, every_s=0.02)
+    wait_for(
+        "its end", lambda: record.load(home.folders, "kept").restarts >= wanted or None, 30, every_s=0.02
+    )
+    home.ending.wait(1.0 if steady_s else 0.0)
+    home.ending.set()
+    keeper.join(10)
+
+    assert not keeper.is_alive() and (len(started) == 1) == bool(steady_s)

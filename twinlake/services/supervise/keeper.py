@@ -21,7 +21,8 @@ from twinlake.services.supervise import record
 from twinlake.services.supervise.process import end, end_marked, identity_of, start
 from twinlake.spark.jvm import EXIT_CODE
 
-BACKOFF_S = (0.5, 1, 2, 4, 8, 15, 30)
+BACKOFF_S = (0, 0.5, 1, 2, 4, 8, 15, 30)
+"""One that was steady is started again at once."""
 _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
 _PROBE_S = 0.5
@@ -79,6 +80,7 @@ class Keeper(threading.Thread):
             try:
                 if not adopted:
                     self._wait_for_needs()
+                    began = time.monotonic()
                     self._start()
                 self._watch(adopted)
                 why = None
