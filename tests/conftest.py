@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -129,6 +130,15 @@ def spark(settings: Settings) -> Iterator[SparkSession]:
     found = session(settings, name="twinlake-tests", memory="2g", cores=2)
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten_tables() -> Iterator[None]:
+    """Delta keeps plans of every table for an hour: those of a run's hundreds filled the JVM's heap."""
+    yield
+    pyspark = sys.modules.get("pyspark")
+    if pyspark and (context := pyspark.SparkContext._active_spark_context):
+        context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 @pytest.fixture

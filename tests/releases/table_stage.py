@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.project import PROJECT, TABLES
 from tests.releases.lake import Lake, following_sql_server
 from tests.releases.promised import project_of
-from twinlake.base.errors import TwinlakeError
+from twinlake.base.errors import TimedOutError, TwinlakeError
 from twinlake.base.waiting import wait_for
 from twinlake.kinds.derived import Derived
 from twinlake.kinds.kind import Kind
@@ -75,7 +75,10 @@ class TableStage:
             at = (found["position"], found["release"])
             return found if at == ({"orders": batch}, live) else None
 
-        return wait_for(f"{self._workers}: {table}", there, 90, remedy=str(self.status(table)))
+        try:
+            return wait_for(f"{self._workers}: {table}", there, 90)
+        except TimedOutError as error:
+            raise TimedOutError(error.what, f"it is at {self.status(table)}", error.remedy) from None
 
     def until_error(self, table: str, kind: type[TwinlakeError]) -> dict[str, str]:
         """What is wrong with its worker, once it is an error of this kind."""
