@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Container
 from contextlib import suppress
 
 import psutil
@@ -88,11 +89,7 @@ def up(settings: Settings) -> dict[str, float]:
 
 def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
     """Per part, and for the supervisor that watches them: cores, MiB and threads."""
-    roots = {
-        name: identity.pid
-        for name in (*(part.name for part in all_parts()), SUPERVISOR)
-        if (identity := record.of(settings, name).identity) and identity.alive
-    }
+    roots = _roots(settings)
     before = {name: cpu_seconds(processes_of(name, pid)) for name, pid in roots.items()}
     time.sleep(seconds)
     return {
@@ -102,6 +99,21 @@ def costs(settings: Settings, seconds: float) -> dict[str, dict[str, float]]:
             "threads": threads(processes_of(name, pid)),
         }
         for name, pid in roots.items()
+    }
+
+
+def memory_gb(settings: Settings, without: Container[str]) -> float:
+    """Of all parts that run but these, and of their supervisor."""
+    parts = _roots(settings).items()
+    return sum(mib(processes_of(name, pid)) for name, pid in parts if name not in without) / 1024
+
+
+def _roots(settings: Settings) -> dict[str, int]:
+    """By part the pid of the outermost of its processes."""
+    return {
+        name: identity.pid
+        for name in (*(part.name for part in all_parts()), SUPERVISOR)
+        if (identity := record.of(settings, name).identity) and identity.alive
     }
 
 

@@ -19,6 +19,8 @@ from twinlake.reading.client import ask
 
 CYCLE_RECORDS = 2_000
 LIMIT_S = 180.0
+STEADY_S = 65.0
+"""The supervisor starts a part again at once that ran for a minute."""
 FIRST_QUERY = "SELECT region, orders FROM serve.sales_per_region ORDER BY region"
 FIRST_QUERY_S = 2.0
 """The target of the first statement after a start."""
