@@ -88,7 +88,7 @@ def test_a_wrong_length_of_a_day_differs(
 def test_the_witness_finds_the_last_local_days(spark: SparkSession, hours: float, tmp_path: Path) -> None:
     """Bounds, too: three days are 73 hours where one of them is long."""
     place = KNOWN[LONG]
-    rows, log = made_of(spark, place, tmp_path)
+    rows, log = made_of(spark, place, tmp_path, 240)  # of fewer none may be of the last days
     day = begin(place.zone, place.days[0])
     log = replace(log, watermark=micros(day + hours * HOUR))
     top = Rolling(name="top", of="local", last=("1 day", "3 days")).bound({"local": place.table})
