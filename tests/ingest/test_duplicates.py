@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinlake.ingest.duplicates import SLACK, Duplicates, Seen
+from twinlake.ingest.duplicates import EVICTIONS, SLACK, Duplicates, Seen
 
 HORIZON = 10
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 100)), max_size=60)
@@ -88,3 +88,16 @@ def test_the_index_is_bounded_by_the_horizon_and_asks_the_log_once() -> None:
     assert len(index.duplicates) <= 2 * (HORIZON + 1) * 100
     assert len(index.duplicates.chunks) < 10
     assert index.asked == [-HORIZON]
+
+
+def test_after_the_clock_has_stepped_back_for_good_the_index_is_bounded_too() -> None:
+    horizon = 10 * EVICTIONS
+    index, back = Index(horizon), 100 * SLACK
+    index.judge([(1, 1, back)])
+    index.duplicates.evict(back + SLACK)
+    for n in range(10 * horizon):
+        index.judge([(n + 2, n + 2, n)])
+        index.duplicates.evict(n + SLACK)
+
+    assert len(index.duplicates) <= 3 * horizon
+    assert len(index.asked) == 2

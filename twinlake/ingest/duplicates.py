@@ -93,7 +93,7 @@ class Duplicates:
     def _look_back(self, to_micros: int) -> None:
         if to_micros < self.since:
             found = self._load(to_micros)
-            self.chunks, self.since = [], to_micros
+            self.chunks, self.since, self._evicted = [], to_micros, NEVER
             self.add(found.high, found.low, found.times)
 
     def _judge_runs(self, ids: Seen, places: np.ndarray, last: np.ndarray, repeated: np.ndarray) -> None:
