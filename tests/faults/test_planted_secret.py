@@ -317,7 +317,9 @@ def test_a_changelog_says_that_its_password_is_wrong_and_comes_back_by_itself(
     assert "uthentication failed" in error["why"] and "password_file" in error["remedy"]
 
 
-def test_alarms_are_told_with_their_secrets_and_so_is_that_nobody_takes_them(locked: Locked) -> None:
+def test_alarms_are_told_with_their_secrets_and_so_is_that_nobody_takes_them(
+    locked: Locked, sent: dict[str, int]
+) -> None:
     hook, inbox = locked.heard.hook, locked.heard.inbox
     locked("alarm", "test")
     ((headers, _),) = [one for one in hook.sent if one[1]["event"] == "test"]
@@ -329,9 +331,11 @@ def test_alarms_are_told_with_their_secrets_and_so_is_that_nobody_takes_them(loc
     with pytest.raises(AssertionError, match="has not accepted it"):
         locked("alarm", "test")
     with _without(locked, ("READ",)):  # an alarm of the service itself, which its log tells of
+        _send(locked, sent, 0, 500)
         wait_for("the alarm that waits", lambda: _waits(locked) or None, AGAIN_S)
     hook.status, inbox.password = 200, right
     wait_for("the mails", lambda: len(inbox.mails) > mails or None, AGAIN_S)
+    locked.caught_up(**sent)
 
 
 def _waits(locked: Locked) -> bool:
