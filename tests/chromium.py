@@ -12,6 +12,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needed = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="chromium and chromedriver are not installed (Debian: chromium-driver)"
 )
+TEXTS = "return [...document.querySelectorAll(arguments[0])].map(one => one.innerText)"
 
 
 def started(profile: Path, size: tuple[int, int]) -> Any:
@@ -26,3 +27,8 @@ def started(profile: Path, size: tuple[int, int]) -> Any:
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_window_size(*size)
     return driver
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    """What the elements say, read in one step: between two questions of the driver's the page may change."""
+    return list(browser.execute_script(TEXTS, selector))

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
 
 class FakeRegistry:
     """Subjects in memory; `down` makes every call fail as a dead registry's would.
@@ -154,3 +156,8 @@ def _said(sent: dict[str, Any]) -> dict[str, Any]:
         return {"schemaType": type_, "schema": sent["schema"], **more}
     document: dict[str, Any] = json.loads(sent["schema"])
     return document if type_ == "AVRO" else {"schemaType": type_, "schema": document}
+
+
+def confluents(url: str) -> SchemaRegistryClient:
+    """Confluent's own; without a timeout it waits for ever for an answer that does not come."""
+    return SchemaRegistryClient({"url": url, "timeout": 10})

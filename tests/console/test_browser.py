@@ -20,8 +20,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests import chromium
 from tests.broker import free_port
-from tests.chromium import needed, started
 from tests.cli.lake_server import TOKEN, Lake, listening
 from tests.console import release_answers, table_answers, topic_answers
 from tests.console.conftest import HOSTILE, RUNNING, STATUS, VERSION, hostile
@@ -35,7 +35,7 @@ from twinlake.services.folders import Folders
 from twinlake.services.supervise import record
 from twinlake.services.supervise.process import identity_of
 
-pytestmark = [pytest.mark.faults, needed]
+pytestmark = [pytest.mark.faults, chromium.needed]
 REPORT = (
     "<!doctype html><style>p { width: 321px }</style><p>the report</p><img src='/static/icon.svg'>"
     "<script>document.querySelector('p').textContent = 'run'; top.document.title = 'run'</script>"
@@ -162,7 +162,7 @@ def address(process: subprocess.Popen[bytes], port: int) -> str:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    driver = started(tmp_path / "profile", PHONE)
+    driver = chromium.started(tmp_path / "profile", PHONE)
     try:
         yield driver
     finally:
@@ -180,9 +180,7 @@ def sign_in(browser: Any, address: str, name: str, password: str) -> None:
 
 
 def said(browser: Any) -> str:
-    """In one step: between two of them a refresh may put another heading there."""
-    found: str = browser.execute_script("return document.querySelector('h1')?.innerText ?? ''")
-    return found
+    return " ".join(chromium.texts(browser, "h1"))
 
 
 def refused(browser: Any) -> list[str]:
@@ -276,7 +274,7 @@ def test_a_plan_is_plotted_blue_against_green_over_time(browser: Any, address: s
 
     lake.masked = hostile  # type: ignore[assignment]
     browser.refresh()
-    wait_for("the texts", lambda: HOSTILE in browser.find_element("css selector", "main").text or None, 30)
+    wait_for("the texts", lambda: HOSTILE in " ".join(chromium.texts(browser, "main")) or None, 30)
     assert browser.find_elements("css selector", "img") == [] and browser.title.startswith("Plan ")
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests import chromium
 from tests.cli.test_query import laid_out
 from tests.console import test_browser
 from tests.console.conftest import HOSTILE
@@ -99,8 +100,8 @@ def sql(server: Sql) -> str:
 
 
 def suggested(browser: Any) -> list[str]:
-    found = browser.find_elements("css selector", "#completions:not([hidden]) li")
-    return [one.text.split("\n")[0] for one in found]
+    found = chromium.texts(browser, "#completions:not([hidden]) li")
+    return [one.split("\n")[0] for one in found]
 
 
 def until_suggested(browser: Any, text: str) -> None:
@@ -235,12 +236,10 @@ def test_what_runs_comes_and_goes_by_itself_and_is_cancelled(browser: Any, addre
     assert "No query is running." in browser.page_source
     server.running = [RUNS]
     wait_for("the query", lambda: browser.find_elements("id", "cancel-0123abcd4567") or None, 30)
-    assert HOSTILE in browser.find_element("css selector", "tbody").text and is_as_wide_as_the_phone(browser)
+    assert HOSTILE in " ".join(chromium.texts(browser, "tbody")) and is_as_wide_as_the_phone(browser)
 
     browser.find_element("id", "cancel-0123abcd4567").click()
-    wait_for(
-        "the form", lambda: "Cancel query" in browser.find_element("css selector", "h1").text or None, 30
-    )
+    wait_for("the form", lambda: "Cancel query" in " ".join(chromium.texts(browser, "h1")) or None, 30)
     assert HOSTILE in browser.find_element("css selector", "pre").text
     browser.find_element("css selector", "main form button").click()
     wait_for("the list", lambda: "No query is running." in browser.page_source or None, 30)

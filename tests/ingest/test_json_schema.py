@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Row, SparkSession
@@ -20,6 +19,7 @@ from tests.ingest.asking import answered
 from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.json_cases import AT, BROKEN, SOUND
 from tests.ingest.stage import Stage
+from tests.registry import confluents
 from twinlake.ingest.writer_schema import Writer
 from twinlake.topics import registered
 from twinlake.topics.registering import register
@@ -90,7 +90,7 @@ def test_what_has_not_the_shape_says_where(looked: dict[bytes, Row], text: bytes
 
 def serializer(stage: Stage, document: Mapping[str, Any]) -> Callable[[Any], bytes]:
     """Confluent's own, which registers the schema."""
-    client = SchemaRegistryClient({"url": stage.registry.url})
+    client = confluents(stage.registry.url)
     made = JSONSerializer(json.dumps(document), client)
     context = SerializationContext(stage.topic.name, MessageField.VALUE)
     return lambda value: bytes(made(value, context) or b"")

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import Row, SparkSession
@@ -19,6 +18,7 @@ from tests.ingest.asking import answered
 from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.stage import Stage
 from tests.ingest.test_verdicts import KAFKA
+from tests.registry import confluents
 from twinlake.base.errors import ContractError
 from twinlake.ingest import first_pass, protobuf_body
 from twinlake.topics import registered
@@ -184,7 +184,7 @@ def serializer(stage: Stage, text: str, message: str | None = None) -> Callable[
 def serializer_for(url: str, topic: str, text: str, message: str | None = None) -> Callable[..., bytes]:
     """The same for a registry and a topic."""
     made, _ = message_class(text, {}, "", message)
-    client = SchemaRegistryClient({"url": url})
+    client = confluents(url)
     written = ProtobufSerializer(made, client, {"use.deprecated.format": False})
     context = SerializationContext(topic, MessageField.VALUE)
     return lambda **values: bytes(written(made(**values), context) or b"")

@@ -7,11 +7,12 @@ import os
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaReference
 
 from tests.apicurio import Apicurio
 from tests.ingest import framed
 from tests.ingest.test_protobuf import THING, message, proto, serializer_for
+from tests.registry import confluents
 from twinlake.base.errors import ContractError, DifferenceError
 from twinlake.topics.protobuf_schema import inner
 from twinlake.topics.registered import is_same
@@ -75,7 +76,7 @@ def test_what_a_serializer_has_registered_compiled_is_the_file_s_schema(
 
 
 def test_what_a_schema_refers_to_is_fetched(apicurio: Apicurio, name: str) -> None:
-    client, registry = SchemaRegistryClient({"url": apicurio.url}), Registry(apicurio.url)
+    client, registry = confluents(apicurio.url), Registry(apicurio.url)
     zone = f'syntax = "proto3"; message Zone{name} {{ string code = 1; }}'
     client.register_schema(f"{name}/zone.proto", Schema(zone, "PROTOBUF"))
     address = f'syntax = "proto3"; import "zone.proto"; message Address {{ Zone{name} zone = 1; }}'

@@ -27,10 +27,10 @@ class Page:
         driver.get(f"{server.url}/tables/{TABLE}/changes")
 
     def text(self, id_: str) -> str:
-        return str(self.driver.find_element("id", id_).text)
+        return " ".join(chromium.texts(self.driver, f"#{id_}"))
 
     def rows(self) -> list[str]:
-        return sorted(one.text for one in self.driver.find_elements("css selector", "tbody tr"))
+        return sorted(one.replace("\t", " ") for one in chromium.texts(self.driver, "tbody tr"))
 
     def shows(self, *rows: str, state: str, ended: str = "") -> None:
         def seen() -> tuple[Any, ...]:
