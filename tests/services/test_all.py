@@ -4,10 +4,10 @@ from twinlake.services.all import all_parts, service_names
 from twinlake.services.ports import NAMES
 
 
-def test_each_part_comes_after_what_it_needs() -> None:
+def test_each_part_comes_after_what_it_needs_and_lets_go_first() -> None:
     known: set[str] = set()
     for part in all_parts():
-        assert set(part.needs) <= known, part.name
+        assert {*part.needs, *part.after} <= known, part.name
         known.add(part.name)
 
     assert len(known) == len(all_parts())

@@ -30,7 +30,9 @@ _COMPONENTS = ("scheduler", "dag-processor", "triggerer")
 
 
 def parts() -> tuple[Part, ...]:
-    database = Part(name="airflow-database", service="airflow", prepare=_migrate, tidy=forget_old)
+    database = Part(
+        name="airflow-database", service="airflow", after=("lake", "sql"), prepare=_migrate, tidy=forget_old,
+    )  # fmt: skip
     server = Part(
         name="airflow-api-server", service="airflow", needs=(database.name,), ports=("airflow",),
         command=lambda context: _component(context, "api-server"),

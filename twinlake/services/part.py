@@ -56,6 +56,8 @@ class Part:
     given: bool = False
     """Whether it is one of the user's own: it is asked, and neither started nor ended."""
     needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    """Parts that the machine's cores are for first: where they start too, this one waits a while for them."""
     ports: tuple[str, ...] = ()
     prepare: Callable[[Context], None] = _nothing
     command: Callable[[Context], Command] | None = None

@@ -1,4 +1,4 @@
-"""Two parts that cost nothing and a supervisor for them: run as a module, with `--home H`."""
+"""Three parts that cost nothing and a supervisor for them: run as a module, with `--home H`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def parts(given: Collection[str] = ()) -> tuple[Part, ...]:
             error=lambda context: TwinlakeError("it limps", "it has a stone in its shoe", "take it out"),
         ),
         Part(name="second", service="second", needs=("first",), prepare=_refuse, command=_sleep),
+        Part(name="third", service="third", after=("second",), command=_sleep),
     )  # fmt: skip
 
 

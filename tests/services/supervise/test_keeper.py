@@ -30,6 +30,9 @@ class NothingReady:
     def is_ready(self, name: str) -> bool:
         return False
 
+    def is_on_its_way(self, name: str) -> bool:
+        return False
+
     def context(self) -> Context:
         raise AssertionError("nothing may be started here")
 
@@ -107,6 +110,33 @@ class OnePart(NothingReady):
 
     def renew_ports(self, part: Part) -> None:
         """It has none."""
+
+
+class OnItsWay(OnePart):
+    def is_on_its_way(self, name: str) -> bool:
+        return not self.over.is_set()
+
+    over = threading.Event()
+
+
+@pytest.mark.parametrize("ends", ["it is over", "the time is over"])
+def test_a_part_lets_others_go_first_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr(keeper_module, "AFTER_S", 3600.0 if ends == "it is over" else 2.0)
+    home = OnItsWay(Folders(home=tmp_path))
+    home.over = threading.Event()
+    home.folders.make()
+    keeper = Keeper(home, Part(name="second", service="second", after=("first",)))
+    keeper.start()
+
+    assert not keeper.ready.wait(1.0)
+    if ends == "it is over":
+        home.over.set()
+
+    assert keeper.ready.wait(30)
+    home.ending.set()
+    keeper.join(10)
 
 
 def test_a_part_is_tidied_again_and_again_and_lives_on_when_that_fails(

@@ -120,6 +120,17 @@ def test_a_part_waits_for_what_it_needs_and_says_why_it_cannot_start(home: Home)
     home.ready("second")
 
 
+@pytest.mark.parametrize("also", [(), ("first", "second")])
+def test_a_part_that_only_comes_after_another_starts_where_that_one_cannot(
+    home: Home, also: tuple[str, ...]
+) -> None:
+    """It is refused, or nobody has asked for it."""
+    home.supervise("third", *also)
+
+    assert home.ready("third")
+    assert not record.load(home.folders, "second").alive
+
+
 def test_a_part_is_described_with_its_answer_its_note_and_what_is_wrong_with_it(home: Home) -> None:
     home.supervise("first")
     pid = home.ready("first")
@@ -232,7 +243,7 @@ def test_two_that_ask_at_once_both_get_what_they_asked_for(
     for one in asked:
         one.join()
 
-    assert wanted(home.folders) == {"first", "second"}
+    assert wanted(home.folders) == {"first", "second", "third"}
 
 
 def test_up_begins_when_a_down_under_way_has_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +315,7 @@ def test_up_does_not_wait_for_what_a_down_has_ended(home: Home) -> None:
     Services().save(home.settings.services_file)
 
     with pytest.raises(UnreachableError) as told:
-        list(control._wait(home.settings, home.folders, dummies.parts(), {"first": 0, "second": 0}, 60.0))
+        list(control._wait(home.settings, home.folders, dummies.parts()[:2], {"first": 0, "second": 0}, 60.0))
 
     assert told.value.what == "first was ended before it was ready"
 

@@ -23,6 +23,8 @@ from twinlake.spark.jvm import EXIT_CODE
 
 BACKOFF_S = (0, 0.5, 1, 2, 4, 8, 15, 30)
 """One that was steady is started again at once."""
+AFTER_S = 60.0
+"""So long a part lets those that it comes after have the cores; it does not need them."""
 _STEADY_S = 60.0  # a part that lived this long is given the short pauses again
 _TICK_S = 0.25
 _PROBE_S = 0.5
@@ -45,6 +47,9 @@ class Home(Protocol):
     """Set once; every keeper then returns and leaves its part running."""
 
     def is_ready(self, name: str) -> bool: ...
+
+    def is_on_its_way(self, name: str) -> bool:
+        """Whether the part is wanted, and neither ready yet nor known to fail."""
 
     def context(self) -> Context:
         """What parts may know, as it is now."""
@@ -70,6 +75,11 @@ class Keeper(threading.Thread):
         """Set when a process that this supervisor started has ended; an adopted one has to be looked at."""
         self._how = ""
         self._last = self._record.identity
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Not ready yet, and not known to fail."""
+        return not self.ready.is_set() and not self._record.failures
 
     def run(self) -> None:
         """Start, watch, start again; never returns before the supervisor ends."""
@@ -98,11 +108,15 @@ class Keeper(threading.Thread):
     def _wait_for_needs(self) -> None:
         self._last = self._record.identity or self._last
         self._become("waiting", identity=None)
-        wait_for(
-            f"what {self.part.name} needs",
-            lambda: all(self._home.is_ready(need) for need in self.part.needs) or None,
-            limit_s=None, run=Run(id=self.part.name, cancelled=self._home.ending),
-        )  # fmt: skip
+        until = time.monotonic() + AFTER_S
+
+        def may_start() -> bool | None:
+            if not all(map(self._home.is_ready, self.part.needs)):
+                return None
+            return time.monotonic() > until or not any(map(self._home.is_on_its_way, self.part.after)) or None
+
+        run = Run(id=self.part.name, cancelled=self._home.ending)
+        wait_for(f"what {self.part.name} needs", may_start, limit_s=None, run=run)
 
     def _start(self) -> None:
         mark = self._folders.mark(self.part.name)

@@ -51,6 +51,7 @@ class Supervisor:
         self.ending = threading.Event()
         self._parts = {part.name: part for part in parts}
         self._java_home = java_home
+        self._wanted: set[str] = set()
         self._keepers: dict[str, Keeper] = {}
         self._ports = Ports(self.folders.run / "ports.json", settings.values.ports.fixed)
         self._lock = threading.Lock()
@@ -60,7 +61,8 @@ class Supervisor:
     def run(self) -> None:
         """Follows the list of wanted parts until asked to end."""
         while not self.ending.is_set():
-            for name in record.wanted(self.folders):
+            self._wanted = record.wanted(self.folders)
+            for name in self._wanted:
                 if name in self._parts and name not in self._keepers:
                     keeper = Keeper(self, self._parts[name])
                     self._keepers[name] = keeper
@@ -73,6 +75,10 @@ class Supervisor:
 
     def is_ready(self, name: str) -> bool:
         return name in self._keepers and self._keepers[name].ready.is_set()
+
+    def is_on_its_way(self, name: str) -> bool:
+        keeper = self._keepers.get(name)
+        return keeper.is_on_its_way if keeper else name in self._wanted
 
     def context(self) -> Context:
         """What parts may know, as it is now."""
