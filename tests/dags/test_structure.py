@@ -8,6 +8,9 @@ import subprocess
 import sys
 from datetime import timedelta
 
+from airflow.sdk.timezone import utcnow
+from airflow.serialization.serialized_objects import DagSerialization
+
 from tests.project import OURS, PROJECT
 from twinlake.airflow.release import MOST_RUNS
 from twinlake.config.sections import Limits
@@ -166,3 +169,14 @@ def test_no_task_runs_a_shell_or_reads_the_run_configuration_in_a_template(bag) 
             assert "Bash" not in task.task_type
             for name in task.template_fields:
                 assert "dag_run.conf" not in str(getattr(task, name, ""))
+
+
+def test_what_runs_every_night_does_not_run_when_a_lake_is_new(bag) -> None:
+    now = utcnow()
+    for name in ("backup", "maintain"):
+        stored = DagSerialization.from_dict(DagSerialization.to_dict(bag.dags[name]))
+        first = stored.next_dagrun_info(last_automated_run_info=None)
+        assert first is not None
+        assert now < first.run_after <= now + timedelta(days=1)
+        day_after = stored.next_dagrun_info(last_automated_run_info=first)
+        assert day_after is not None and day_after.run_after == first.run_after + timedelta(days=1)

@@ -16,7 +16,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, dag
+from airflow.sdk import DAG, CronTriggerTimetable, dag
 
 from twinlake.base.errors import UsageError
 from twinlake.config.sections import Limits
@@ -54,6 +54,12 @@ def dag_of(tasks: Callable[[], None], pool: str, retry_delay: timedelta, **optio
     found = tasks_of(tasks)()
     found.fileloc = sys._getframe(2).f_code.co_filename  # else this one, of which Airflow shows the code
     return found
+
+
+def nightly(cron: str) -> dict[str, Any]:
+    """The options of a DAG that runs at this time, in UTC, for the first time when it next comes: a new lake
+    has nothing for it yet, and the cores have."""
+    return {"schedule": CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))}
 
 
 @cache

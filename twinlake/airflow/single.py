@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pendulum
 from airflow.sdk import DAG, Param, get_current_context
 
 from twinlake.airflow.assets import SERVED, TOPICS, announce, suggestions
-from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, run_limit
+from twinlake.airflow.common import BATCH_POOL, RELEASE_POOL, dag_of, nightly, run_limit
 from twinlake.airflow.forms import form, given
 from twinlake.airflow.jobs import run_job, skip_scheduled_without_folder, triggered_by
 from twinlake.airflow.task import lake_task
@@ -40,8 +39,7 @@ def backup_dag() -> DAG:
         backup,
         BATCH_POOL,
         retry_delay=timedelta(minutes=5),
-        schedule="30 2 * * *",
-        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        **nightly("30 2 * * *"),
         dagrun_timeout=run_limit(),
         params=form(BackupParams),
     )
@@ -76,8 +74,7 @@ def maintain_dag() -> DAG:
         maintain,
         BATCH_POOL,
         retry_delay=timedelta(minutes=5),
-        schedule="30 3 * * *",
-        start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+        **nightly("30 3 * * *"),
         dagrun_timeout=run_limit(),
         params=form(RetireParams, {"keep": {"description": "{about}; the live one is among them"}}),
     )

@@ -34,8 +34,12 @@ def expectation_checks(contract: Contract, view: DataFrame) -> list[Check]:
         suite = gx.ExpectationSuite(name=contract.name, expectations=expectations(contract))
         if not suite.expectations:
             return []
-        found = whole.get_batch({"dataframe": view}).validate(suite).describe_dict()
-    return [_checked(contract.name, one) for one in found["expectations"]]
+        batch = whole.get_batch({"dataframe": view})
+        # Counts alone take a third of the queries; which rows break one is asked where one is broken.
+        found = batch.validate(suite, result_format="BOOLEAN_ONLY")
+        if not found.success:
+            found = batch.validate(suite)
+    return [_checked(contract.name, one) for one in found.describe_dict()["expectations"]]
 
 
 def expectations(contract: Contract) -> list[Any]:
