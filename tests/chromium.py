@@ -30,5 +30,5 @@ def started(profile: Path, size: tuple[int, int]) -> Any:
 
 
 def texts(browser: Any, selector: str) -> list[str]:
-    """What the elements say, read in one step: between two questions of the driver's the page may change."""
+    """What the elements say, hidden ones too, in one step: between two questions the page may change."""
     return list(browser.execute_script(TEXTS, selector))

@@ -158,6 +158,6 @@ def _said(sent: dict[str, Any]) -> dict[str, Any]:
     return document if type_ == "AVRO" else {"schemaType": type_, "schema": document}
 
 
-def confluents(url: str) -> SchemaRegistryClient:
+def confluent_client(url: str) -> SchemaRegistryClient:
     """Confluent's own; without a timeout it waits for ever for an answer that does not come."""
     return SchemaRegistryClient({"url": url, "timeout": 10})

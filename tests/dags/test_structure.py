@@ -8,11 +8,14 @@ import subprocess
 import sys
 from datetime import timedelta
 
+import pytest
 from airflow.sdk.timezone import utcnow
 from airflow.serialization.serialized_objects import DagSerialization
 
 from tests.project import OURS, PROJECT
 from twinlake.airflow.release import MOST_RUNS
+from twinlake.airflow.single import backup_dag, maintain_dag
+from twinlake.base.times import format_moment
 from twinlake.config.sections import Limits
 from twinlake.config.settings import Services, Settings
 from twinlake.server.release_models import RetireParams
@@ -171,12 +174,16 @@ def test_no_task_runs_a_shell_or_reads_the_run_configuration_in_a_template(bag) 
                 assert "dag_run.conf" not in str(getattr(task, name, ""))
 
 
-def test_what_runs_every_night_does_not_run_when_a_lake_is_new(bag) -> None:
+@pytest.mark.parametrize("made", [timedelta(), timedelta(days=2)], ids=["a new lake", "a night was missed"])
+def test_what_runs_every_night_does_not_run_when_a_lake_is_new(
+    made: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = utcnow()
-    for name in ("backup", "maintain"):
-        stored = DagSerialization.from_dict(DagSerialization.to_dict(bag.dags[name]))
+    monkeypatch.setenv("TWINLAKE_AIRFLOW_SINCE", format_moment(now - made))
+    for make in (backup_dag, maintain_dag):
+        stored = DagSerialization.from_dict(DagSerialization.to_dict(make()))
         first = stored.next_dagrun_info(last_automated_run_info=None)
         assert first is not None
-        assert now < first.run_after <= now + timedelta(days=1)
-        day_after = stored.next_dagrun_info(last_automated_run_info=first)
-        assert day_after is not None and day_after.run_after == first.run_after + timedelta(days=1)
+        assert abs(first.run_after - now) <= timedelta(days=1) and (first.run_after > now) == (not made)
+        second = stored.next_dagrun_info(last_automated_run_info=first)
+        assert second is not None and second.run_after == first.run_after + timedelta(days=1)

@@ -19,7 +19,7 @@ from tests.ingest.asking import answered
 from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.json_cases import AT, BROKEN, SOUND
 from tests.ingest.stage import Stage
-from tests.registry import confluents
+from tests.registry import confluent_client
 from twinlake.ingest.writer_schema import Writer
 from twinlake.topics import registered
 from twinlake.topics.registering import register
@@ -90,7 +90,7 @@ def test_what_has_not_the_shape_says_where(looked: dict[bytes, Row], text: bytes
 
 def serializer(stage: Stage, document: Mapping[str, Any]) -> Callable[[Any], bytes]:
     """Confluent's own, which registers the schema."""
-    client = confluents(stage.registry.url)
+    client = confluent_client(stage.registry.url)
     made = JSONSerializer(json.dumps(document), client)
     context = SerializationContext(stage.topic.name, MessageField.VALUE)
     return lambda value: bytes(made(value, context) or b"")
@@ -101,7 +101,7 @@ def things(stage: Stage, *documents: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_what_confluents_serializer_writes_is_read_and_what_nobody_wrote_is_in_quarantine(
+def test_what_confluent_client_serializer_writes_is_read_and_what_nobody_wrote_is_in_quarantine(
     faked: Stage,
 ) -> None:
     document = schema(THING)

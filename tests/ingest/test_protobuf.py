@@ -18,7 +18,7 @@ from tests.ingest.asking import answered
 from tests.ingest.framed import first_look, mutated, plain
 from tests.ingest.stage import Stage
 from tests.ingest.test_verdicts import KAFKA
-from tests.registry import confluents
+from tests.registry import confluent_client
 from twinlake.base.errors import ContractError
 from twinlake.ingest import first_pass, protobuf_body
 from twinlake.topics import registered
@@ -184,7 +184,7 @@ def serializer(stage: Stage, text: str, message: str | None = None) -> Callable[
 def serializer_for(url: str, topic: str, text: str, message: str | None = None) -> Callable[..., bytes]:
     """The same for a registry and a topic."""
     made, _ = message_class(text, {}, "", message)
-    client = confluents(url)
+    client = confluent_client(url)
     written = ProtobufSerializer(made, client, {"use.deprecated.format": False})
     context = SerializationContext(topic, MessageField.VALUE)
     return lambda **values: bytes(written(made(**values), context) or b"")
@@ -215,7 +215,7 @@ SHOWN: dict[str, Any] = {
 
 
 @pytest.mark.usefixtures("way")
-def test_what_confluents_serializer_writes_is_read_and_what_nobody_wrote_waits(faked: Stage) -> None:
+def test_what_confluent_client_serializer_writes_is_read_and_what_nobody_wrote_waits(faked: Stage) -> None:
     framed.things(faked, proto(THING))
     written = serializer(faked, THING)
     good = written(**whole())

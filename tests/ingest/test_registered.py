@@ -12,7 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 from tests.apicurio import Apicurio
 from tests.ingest import framed
 from tests.ingest.test_protobuf import THING, message, proto, serializer_for
-from tests.registry import confluents
+from tests.registry import confluent_client
 from twinlake.base.errors import ContractError, DifferenceError
 from twinlake.topics.protobuf_schema import inner
 from twinlake.topics.registered import is_same
@@ -76,7 +76,7 @@ def test_what_a_serializer_has_registered_compiled_is_the_file_s_schema(
 
 
 def test_what_a_schema_refers_to_is_fetched(apicurio: Apicurio, name: str) -> None:
-    client, registry = confluents(apicurio.url), Registry(apicurio.url)
+    client, registry = confluent_client(apicurio.url), Registry(apicurio.url)
     zone = f'syntax = "proto3"; message Zone{name} {{ string code = 1; }}'
     client.register_schema(f"{name}/zone.proto", Schema(zone, "PROTOBUF"))
     address = f'syntax = "proto3"; import "zone.proto"; message Address {{ Zone{name} zone = 1; }}'

@@ -26,8 +26,8 @@ __all__ = ["rita"]  # a fixture
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-ENDS = {"no message came", "others going on"}
-"""Of a call that says nothing."""
+SILENT_ENDS = {"no message came", "others going on"}
+"""How a call ends that says nothing."""
 
 
 class Wire:
@@ -190,7 +190,8 @@ def test_one_user_s_calls_leave_room_for_others(sql: SqlServer, grpc_wire: Wire)
     for call in silent:
         with pytest.raises(grpc.RpcError) as refused:
             list(call)
-        ends.add(next((end for end in ENDS if end in refused.value.details()), refused.value.details()))
-    assert "no message came" in ends and ends <= ENDS
+        said = refused.value.details()
+        ends.add(next((end for end in SILENT_ENDS if end in said), said))
+    assert "no message came" in ends and ends <= SILENT_ENDS
     assert len(grpc_wire("DoGet", asked)) == 2
     other.close()

@@ -27,7 +27,8 @@ class Page:
         driver.get(f"{server.url}/tables/{TABLE}/changes")
 
     def text(self, id_: str) -> str:
-        return " ".join(chromium.texts(self.driver, f"#{id_}"))
+        (found,) = chromium.texts(self.driver, f"#{id_}")
+        return found
 
     def rows(self) -> list[str]:
         return sorted(one.replace("\t", " ") for one in chromium.texts(self.driver, "tbody tr"))

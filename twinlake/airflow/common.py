@@ -16,9 +16,10 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronTriggerTimetable, dag
+from airflow.sdk import DAG, dag
 
 from twinlake.base.errors import UsageError
+from twinlake.base.times import parse_moment
 from twinlake.config.sections import Limits
 from twinlake.config.settings import Settings
 
@@ -57,9 +58,13 @@ def dag_of(tasks: Callable[[], None], pool: str, retry_delay: timedelta, **optio
 
 
 def nightly(cron: str) -> dict[str, Any]:
-    """The options of a DAG that runs at this time, in UTC, for the first time when it next comes: a new lake
-    has nothing for it yet, and the cores have."""
-    return {"schedule": CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))}
+    """The options of a DAG that runs at this time, in UTC.
+
+    A night that was missed is made up for, but for those before `$TWINLAKE_AIRFLOW_SINCE`: a new lake has
+    nothing to do then, and its cores are busy.
+    """
+    since = os.environ.get("TWINLAKE_AIRFLOW_SINCE", "2026-01-01T00:00:00Z")
+    return {"schedule": cron, "start_date": parse_moment(since)}
 
 
 @cache

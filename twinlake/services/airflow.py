@@ -89,6 +89,7 @@ def environment(context: Context) -> dict[str, str]:
         **IMPORTABLE,
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
+        "TWINLAKE_AIRFLOW_SINCE": _since(folder / "since"),
         "TWINLAKE_CONSOLE_URL": console.url(context),
         "TWINLAKE_HOME": str(context.settings.home),
         "TWINLAKE_PROJECT": str(context.settings.project.root),
@@ -170,6 +171,13 @@ def _folder(context: Context) -> Path:
 def _secret(file: Path) -> str:
     if not file.exists():
         replace_file(file, secrets.token_hex(48), SECRET)
+    return file.read_text()
+
+
+def _since(file: Path) -> str:
+    """When this Airflow was made."""
+    if not file.exists():
+        replace_file(file, format_moment(utc_now()))
     return file.read_text()
 
 

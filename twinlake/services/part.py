@@ -57,7 +57,8 @@ class Part:
     """Whether it is one of the user's own: it is asked, and neither started nor ended."""
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    """Parts that the machine's cores are for first: where they start too, this one waits a while for them."""
+    """Parts that have the cores first: where they are starting too, this one waits a minute at most for them,
+    and does not need them. Containers start side by side."""
     ports: tuple[str, ...] = ()
     prepare: Callable[[Context], None] = _nothing
     command: Callable[[Context], Command] | None = None

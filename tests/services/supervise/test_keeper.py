@@ -30,7 +30,7 @@ class NothingReady:
     def is_ready(self, name: str) -> bool:
         return False
 
-    def is_on_its_way(self, name: str) -> bool:
+    def is_starting(self, name: str) -> bool:
         return False
 
     def context(self) -> Context:
@@ -112,11 +112,13 @@ class OnePart(NothingReady):
         """It has none."""
 
 
-class OnItsWay(OnePart):
-    def is_on_its_way(self, name: str) -> bool:
-        return not self.over.is_set()
+class FirstStarting(OnePart):
+    def __init__(self, folders: Folders) -> None:
+        super().__init__(folders)
+        self.over = threading.Event()
 
-    over = threading.Event()
+    def is_starting(self, name: str) -> bool:
+        return not self.over.is_set()
 
 
 @pytest.mark.parametrize("ends", ["it is over", "the time is over"])
@@ -124,8 +126,7 @@ def test_a_part_lets_others_go_first_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
     monkeypatch.setattr(keeper_module, "AFTER_S", 3600.0 if ends == "it is over" else 2.0)
-    home = OnItsWay(Folders(home=tmp_path))
-    home.over = threading.Event()
+    home = FirstStarting(Folders(home=tmp_path))
     home.folders.make()
     keeper = Keeper(home, Part(name="second", service="second", after=("first",)))
     keeper.start()

@@ -48,8 +48,8 @@ class Home(Protocol):
 
     def is_ready(self, name: str) -> bool: ...
 
-    def is_on_its_way(self, name: str) -> bool:
-        """Whether the part is wanted, and neither ready yet nor known to fail."""
+    def is_starting(self, name: str) -> bool:
+        """Whether the part is wanted and not ready yet, and neither it nor what it needs is known to fail."""
 
     def context(self) -> Context:
         """What parts may know, as it is now."""
@@ -77,7 +77,7 @@ class Keeper(threading.Thread):
         self._last = self._record.identity
 
     @property
-    def is_on_its_way(self) -> bool:
+    def is_starting(self) -> bool:
         """Not ready yet, and not known to fail."""
         return not self.ready.is_set() and not self._record.failures
 
@@ -89,7 +89,7 @@ class Keeper(threading.Thread):
             began = time.monotonic()
             try:
                 if not adopted:
-                    self._wait_for_needs()
+                    self._wait_for_others()
                     began = time.monotonic()
                     self._start()
                 self._watch(adopted)
@@ -105,7 +105,7 @@ class Keeper(threading.Thread):
             self._failed(why, was_ready)
             self._home.ending.wait(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
 
-    def _wait_for_needs(self) -> None:
+    def _wait_for_others(self) -> None:
         self._last = self._record.identity or self._last
         self._become("waiting", identity=None)
         until = time.monotonic() + AFTER_S
@@ -113,7 +113,7 @@ class Keeper(threading.Thread):
         def may_start() -> bool | None:
             if not all(map(self._home.is_ready, self.part.needs)):
                 return None
-            return time.monotonic() > until or not any(map(self._home.is_on_its_way, self.part.after)) or None
+            return time.monotonic() > until or not any(map(self._home.is_starting, self.part.after)) or None
 
         run = Run(id=self.part.name, cancelled=self._home.ending)
         wait_for(f"what {self.part.name} needs", may_start, limit_s=None, run=run)

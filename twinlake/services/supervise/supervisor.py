@@ -1,4 +1,5 @@
-"""Keeps the wanted parts running: starts each after what it needs, restarts what dies, adopts what lives.
+"""Keeps the wanted parts running: starts each after what it needs and what has the cores first, restarts what
+dies, adopts what lives.
 
 `python -m twinlake.services.supervise.supervisor --home H` runs detached, one per home (a lock sees to it).
 It may be killed at any time: the parts go on, and the next supervisor recognises them by their records.
@@ -76,9 +77,11 @@ class Supervisor:
     def is_ready(self, name: str) -> bool:
         return name in self._keepers and self._keepers[name].ready.is_set()
 
-    def is_on_its_way(self, name: str) -> bool:
+    def is_starting(self, name: str) -> bool:
         keeper = self._keepers.get(name)
-        return keeper.is_on_its_way if keeper else name in self._wanted
+        starts = keeper.is_starting if keeper else name in self._wanted
+        needs = self._parts[name].needs if starts else ()
+        return starts and all(self.is_ready(need) or self.is_starting(need) for need in needs)
 
     def context(self) -> Context:
         """What parts may know, as it is now."""
