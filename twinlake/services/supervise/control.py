@@ -217,7 +217,7 @@ def _wait(
                 moved = time.monotonic()
                 is_external = all(part.given for part in its_parts)
                 yield Ready(service=service, answer=answer, seconds=moved - began, given=is_external)
-                moved = time.monotonic()  # whoever was told may have made a release meanwhile
+                moved = time.monotonic()  # the caller may have made a release meanwhile
                 continue
             for part, its_record in zip(its_parts, records, strict=True):
                 tried = its_record.restarts - before[part.name]
