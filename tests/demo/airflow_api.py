@@ -42,6 +42,19 @@ class AirflowApi:
             remedy="see `twinlake logs airflow-dag-processor`",
         )  # fmt: skip
 
+    def first_run_over(self, dag: str, patience_s: float = 120) -> None:
+        """Wait for the end of the run that the schedule has at once for a new Airflow."""
+
+        def ended() -> bool | None:
+            answer = self._ask("GET", f"/dags/{dag}/dagRuns?run_type=scheduled")
+            runs = [] if answer.status_code == 404 else self._told(answer)["dag_runs"]
+            return (bool(runs) and all(one["state"] in ("success", "failed") for one in runs)) or None
+
+        wait_for(
+            f"the end of the first scheduled run of DAG {dag}", ended, patience_s, every_s=0.5,
+            remedy="see `twinlake logs airflow-scheduler`",
+        )  # fmt: skip
+
     def run(self, dag: str, run: str) -> dict[str, Any]:
         return self._told(self._ask("GET", f"/dags/{dag}/dagRuns/{run}"))
 

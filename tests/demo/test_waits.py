@@ -96,3 +96,13 @@ def test_a_dag_that_airflow_has_not_read_in_time_is_named_with_its_answer() -> N
 def test_a_dag_that_airflow_refuses_is_not_waited_for() -> None:
     with pytest.raises(DemoError, match=r"Airflow answered 400 .* no such parameter"):
         _airflow(httpx.Response(400, text="no such parameter")).trigger("batch", patience_s=600)
+
+
+def test_the_first_scheduled_run_is_waited_for_until_it_has_ended() -> None:
+    def runs(*states: str) -> AirflowApi:
+        return _airflow(httpx.Response(200, json={"dag_runs": [{"state": state} for state in states]}))
+
+    runs("success", "failed").first_run_over("batch", patience_s=0)
+    for api in (runs(), runs("success", "running"), _airflow(httpx.Response(404, text="no DAG batch"))):
+        with pytest.raises(TimedOutError):
+            api.first_run_over("batch", patience_s=0)
