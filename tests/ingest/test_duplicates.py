@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinlake.ingest import duplicates
 from twinlake.ingest.duplicates import EVICTIONS, SLACK, Duplicates, Seen
 
 HORIZON = 10
@@ -77,6 +78,25 @@ def test_a_log_that_could_not_be_read_is_asked_again() -> None:
     found.append(index.log)
 
     assert index.judge([(1, 1, 5)]) == [True]
+
+
+@pytest.mark.parametrize("where", ["the sort", "a merge"])
+def test_who_finds_no_memory_for_what_is_known_forgets_nobody(
+    monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def no_memory(*given: object) -> None:
+        raise MemoryError
+
+    index = Index()
+    index.judge([(n, n, 0) for n in range(3)])
+    if where == "the sort":
+        index.duplicates.evict(100 + SLACK)
+    failing = Seen if where == "the sort" else duplicates
+    with monkeypatch.context() as patched, pytest.raises(MemoryError):
+        patched.setattr(failing, "take" if where == "the sort" else "_merge", no_memory)
+        index.judge([(4, 4, 5)])
+
+    assert index.judge([(1, 1, 5), (9, 9, 5)]) == [True, False]
 
 
 def test_the_index_is_bounded_by_the_horizon_and_asks_the_log_once() -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -244,6 +246,64 @@ def test_a_disk_without_room_costs_a_warning_and_a_slow_start(
     reader.kept.close()
     assert reader.start() == 4
     assert reader.batch([(3, 0, 5), (5, 0, 5)]) == [True, False]
+
+
+def test_a_whole_that_could_not_be_written_is_begun_again_with_the_next_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real: Callable[..., None] = kept_ids._write
+
+    def full(file: BinaryIO, entry: kept_ids.Entry) -> None:
+        if entry.left >= 0:  # of a whole
+            raise OSError(28, os.strerror(28))
+        real(file, entry)
+
+    monkeypatch.setattr(kept_ids, "_write", full)
+    reader = Reader(tmp_path / "ids")
+    with capture_logs() as said:
+        reader.batch([(1, 0, 1)])
+        reader.kept.close()
+    assert len(said) == 1
+    monkeypatch.setattr(kept_ids, "_write", real)
+    reader.kept._rest_until = 0.0
+    reader.batch([(2, 0, 2)])
+    reader.kept.close()
+
+    assert reader.start() == 2
+
+
+@pytest.mark.parametrize("of", ["more", "two states", "no number"])
+def test_what_only_looks_like_a_whole_is_none(tmp_path: Path, of: str) -> None:
+    reader, folder = Reader(tmp_path / "ids"), tmp_path / "ids"
+    reader.batch([(1, 0, 1)])
+    reader.batch([(2, 0, 2)])
+    reader.kept.close()
+    (whole,), (more,) = folder.glob("*.whole"), folder.glob("*.more")
+    if of == "more":
+        whole.unlink()
+        more.rename(folder / "7.whole")
+    elif of == "two states":
+        (entry,) = kept_ids._entries(whole)
+        with open(whole, "wb", buffering=0) as file:
+            kept_ids._write(file, replace(entry, left=1, state=state(9)))
+            kept_ids._write(file, entry)
+    else:
+        whole.rename(folder / "².whole")
+
+    assert reader.start() is None
+    assert reader.batch([(1, 0, 3), (2, 0, 3), (3, 0, 3)]) == [True, True, False]
+
+
+def test_whoever_closes_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(kept_ids, "CLOSE_S", 0.1)
+    monkeypatch.setattr(KeptIds, "_write_whole", lambda *given: over.wait(60))
+    reader = Reader(tmp_path / "ids")
+    reader.batch([(1, 0, 1)])
+    reader.kept.close()
+
+    assert reader.kept._is_writing
+    over.set()
 
 
 def test_it_leaves_the_log_its_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

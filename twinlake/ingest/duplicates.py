@@ -93,8 +93,9 @@ class Duplicates:
     def _look_back(self, to_micros: int) -> None:
         if to_micros < self.since:
             found = self._load(to_micros)
-            self.chunks, self.since, self._evicted = [], to_micros, NEVER
+            self.chunks, self.since, self._evicted = [], NOTHING_YET, NEVER
             self.add(found.high, found.low, found.times)
+            self.since = to_micros  # not before: whoever finds no memory to sort them knows nobody
 
     def _judge_runs(self, ids: Seen, places: np.ndarray, last: np.ndarray, repeated: np.ndarray) -> None:
         """Ids that occur more than once in the batch, one record after the other."""
@@ -130,8 +131,7 @@ class Duplicates:
         order = np.argsort(high, kind="stable")
         self.chunks.append(Seen(high=high, low=low, times=times).take(order))
         while len(self.chunks) > 1 and len(self.chunks[-2]) < GROWTH * len(self.chunks[-1]):
-            newer, older = self.chunks.pop(), self.chunks.pop()
-            self.chunks.append(_merge(older, newer))
+            self.chunks[-2:] = [_merge(*self.chunks[-2:])]
 
     def evict(self, now_micros: int) -> None:
         """Forgets whom no record of that time asks for; a chunk is rewritten once half of it is old.

@@ -40,6 +40,8 @@ ROOM = 4
 """A whole is begun where so many of them have room."""
 REST_S = 60.0
 """So long nothing is written after it could not be."""
+CLOSE_S = 30.0
+"""Whoever closes waits so long for a whole that is being written; what it writes later harms nobody."""
 _MAGIC = b"twinids1"
 _HEAD = struct.Struct(f"<8s{DIGEST}s{DIGEST}s{DIGEST}s4q")
 _CHECK = struct.Struct("<I")
@@ -53,8 +55,8 @@ class Entry:
     """Ids as a file has them. `way` names how they are computed, `state` the log's end at `batch`.
 
     In `more` they came after the state `after`: a log that was restored has other batches of these numbers. A
-    whole has an entry for each chunk of the index, sorted as it is there; `left` come after this one, and
-    `since` says from when on everybody is in them.
+    whole has an entry for each chunk of the index, sorted as it is there; `left` come after this one (-1 in
+    `more`), and `since` says from when on everybody is in them.
     """
 
     way: bytes
@@ -62,8 +64,13 @@ class Entry:
     after: bytes = bytes(DIGEST)
     batch: int
     since: int = 0
-    left: int = 0
+    left: int = -1
     ids: Seen
+
+    @property
+    def of(self) -> tuple[bytes, bytes, int, int]:
+        """What all entries of a whole have in common."""
+        return self.way, self.state, self.batch, self.since
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +94,7 @@ class KeptIds:
         self._state, self._since = b"", 0  # of the last entry; since when somebody who loads knows all
         self._in_more = self._in_whole = self._entries = 0
         self._writing: threading.Thread | None = None
+        self._has_failed = False  # the whole that another thread was to write
         self._rest_until = 0.0  # on the monotonic clock
 
     def load(self, way: bytes, end: int, state: Callable[[int], bytes | None]) -> Kept | None:
@@ -103,7 +111,8 @@ class KeptIds:
 
     def _load(self, number: int, way: bytes, end: int, state: Callable[[int], bytes | None]) -> Kept | None:
         whole = list(_entries(self._path(number, _WHOLE)))
-        if not whole or [one.left for one in whole] != [*reversed(range(len(whole)))]:
+        is_whole = [one.left for one in whole] == [*reversed(range(len(whole)))]
+        if not is_whole or len({one.of for one in whole}) != 1:
             return None
         last, more = whole[-1], list[Entry]()
         for later in sorted(one for one in self._numbers(_MORE) if one >= number):
@@ -128,6 +137,8 @@ class KeptIds:
         written, a warning says so, and the next start reads the log."""
         if time.monotonic() < self._rest_until:
             return
+        if self._has_failed:
+            self._begin_anew()
         try:
             if way == self._way and after == self._state and index.since >= self._since:
                 self._file = self._file or _new(self._path(self._next_number(), _MORE))
@@ -143,9 +154,9 @@ class KeptIds:
             self._failed(error)
 
     def close(self) -> None:
-        """Nothing is being written, and no file is open, until something is added."""
+        """No file is open until something is added, and nothing is being written, or for long already."""
         if self._writing:
-            self._writing.join()
+            self._writing.join(CLOSE_S)
         if self._file:
             self._file.close()
         self._file = None
@@ -154,7 +165,7 @@ class KeptIds:
         """What is added next begins with a whole."""
         if self._file:
             self._file.close()
-        self._file, self._state = None, b""
+        self._file, self._state, self._has_failed = None, b"", False
 
     def _begin(self, index: Duplicates, way: bytes, batch: int, state: bytes) -> None:
         """With what comes after this batch, and a whole as of it: until that is there, the one before it and
@@ -205,6 +216,8 @@ class KeptIds:
                 file.unlink(missing_ok=True)
             if threading.current_thread() is not self._writing:
                 self._begin_anew()
+                return
+        self._has_failed = True
 
     def _next_number(self) -> int:
         return max(self._numbers(_WHOLE, _MORE, _MAKING), default=0) + 1
@@ -212,7 +225,7 @@ class KeptIds:
     def _numbers(self, *suffixes: str) -> list[int]:
         with suppress(FileNotFoundError):
             files = [one for one in self._folder.iterdir() if one.suffix in suffixes]
-            return [int(one.stem) for one in files if one.stem.isdigit()]
+            return [int(one.stem) for one in files if one.stem.isascii() and one.stem.isdigit()]
         return []
 
     def _path(self, number: int, suffix: str) -> Path:

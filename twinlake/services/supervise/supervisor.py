@@ -79,7 +79,7 @@ class Supervisor:
 
     def is_starting(self, name: str) -> bool:
         keeper = self._keepers.get(name)
-        starts = keeper.is_starting if keeper else name in self._wanted
+        starts = keeper.is_starting if keeper else name in self._wanted and name in self._parts
         needs = self._parts[name].needs if starts else ()
         return starts and all(self.is_ready(need) or self.is_starting(need) for need in needs)
 
