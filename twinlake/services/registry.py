@@ -62,7 +62,7 @@ def _probe(context: Context) -> str:
     answer = get_json(f"{base}/subjects")
     if not isinstance(answer, list):
         raise ConnectionError(f"something that is not a schema registry answers at {base}")
-    # **why**: Confluent's serializers ask for a path that this registry lacks. The first such request,
-    # if it came after a schema, was never answered in 3 of 8 starts.
-    status_of(f"{base}/associations")
+    # **why**: Confluent's serializers ask for a path that this registry lacks. The first such request of this
+    # very depth was never answered in 3 of 8 starts, and they wait for ever; every later one was.
+    status_of(f"{base}/associations/resources/-/-?resourceType=topic&associationType=value")
     return base
