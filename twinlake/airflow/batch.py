@@ -117,7 +117,7 @@ def batch_dag() -> DAG:
         batch,
         BATCH_POOL,
         retry_delay=timedelta(seconds=15),
-        # with data intervals, which a backfill's runs are about, from before this Airflow was made, too
+        # with data intervals, which a backfill's runs are about: they may lie before this Airflow was made
         schedule=CronDataIntervalTimetable("*/15 * * * *", timezone="UTC"),
         start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
         dagrun_timeout=run_limit(),

@@ -89,7 +89,7 @@ def environment(context: Context) -> dict[str, str]:
         **IMPORTABLE,
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": HOST,
-        "TWINLAKE_AIRFLOW_SINCE": _since(folder / "since"),
+        "TWINLAKE_AIRFLOW_SINCE": _once(folder / "since", format_moment(utc_now())),
         "TWINLAKE_CONSOLE_URL": console.url(context),
         "TWINLAKE_HOME": str(context.settings.home),
         "TWINLAKE_PROJECT": str(context.settings.project.root),
@@ -169,15 +169,13 @@ def _folder(context: Context) -> Path:
 
 
 def _secret(file: Path) -> str:
-    if not file.exists():
-        replace_file(file, secrets.token_hex(48), SECRET)
-    return file.read_text()
+    return _once(file, secrets.token_hex(48))
 
 
-def _since(file: Path) -> str:
-    """When this Airflow was made."""
+def _once(file: Path, text: str) -> str:
+    """What the file says; this from now on where there is none."""
     if not file.exists():
-        replace_file(file, format_moment(utc_now()))
+        replace_file(file, text, SECRET)
     return file.read_text()
 
 

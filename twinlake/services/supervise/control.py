@@ -214,9 +214,8 @@ def _wait(
             is_ready = all(one.state == "ready" for one in records)
             if is_ready and (answer := _answer(context, its_parts)) is not None:
                 del pending[service]
-                moved = time.monotonic()
-                is_external = all(part.given for part in its_parts)
-                yield Ready(service=service, answer=answer, seconds=moved - began, given=is_external)
+                seconds, is_external = time.monotonic() - began, all(part.given for part in its_parts)
+                yield Ready(service=service, answer=answer, seconds=seconds, given=is_external)
                 moved = time.monotonic()  # the caller may have made a release meanwhile
                 continue
             for part, its_record in zip(its_parts, records, strict=True):
