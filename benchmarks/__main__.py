@@ -78,7 +78,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the services are stopped then too
     folder = load_settings().home / "bench"
     started = time.monotonic()
-    project = many.project_with_contracts(folder / "project")
+    project = many.project_with_contracts(
+        folder / "project", {copy.name: many.SALES.name for copy in many.COPIES}
+    )
     with Platform(Settings(home=folder / "home", in_project=project_in(project))) as platform:
         report(started, "services are up")
         result = measure(platform, folder, asked, started)

@@ -1,5 +1,6 @@
 """`make bench-long`: a cycle at the 50,000th step against one near the beginning, and rebuilds of 20,000,000
-records. The steps between are prepared: commits without rows, as the lake server makes them, one by one.
+records, one of them into 5,000,000 keys. The steps between are prepared: commits without rows, as the lake
+server makes them, one by one.
 """
 
 from __future__ import annotations
@@ -9,22 +10,31 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks import small
+from benchmarks import many, small
 from benchmarks.meter import Meter
 from benchmarks.orders import send
 from benchmarks.platform import BenchmarkError, Platform
 from benchmarks.small import Cycle
-from tests.project import OURS
+from jobs.tables.latest_order import TABLE as LATEST
+from tests.project import project_in
 from twinlake.base.files import replace_file
 from twinlake.cli.output import load_settings
 from twinlake.config.settings import Settings
 from twinlake.lake.delta import delta
 from twinlake.lake.delta.appender import Appender
+from twinlake.reading.client import ask
 
-REBUILT = ("sales_per_region", "latest_order")
+KEYS = 500_000
+"""Of each piece; ids of orders begin again with each, the beginning of an event's id is the piece's own."""
+KEYED = replace(
+    LATEST, name="latest_of_many",
+    columns={**LATEST.columns, "customer": f"concat(substr(event_id, 1, 8), '-', order_id % {KEYS})"},
+)  # fmt: skip
+REBUILT = {"sales_per_region": "rebuild", "latest_order": "rebuild_latest"}
 TARGETS = {
     "cycle_growth_50000": 1.5, "rebuild_records_per_s": 1_000_000, "rebuild_latest_records_per_s": 1_000_000,
 }  # fmt: skip
@@ -48,7 +58,8 @@ def main() -> int:
         result[name] = value
         print(f"{time.monotonic() - began:7.1f} s  {name}: {value:,}", flush=True)
 
-    with Platform(Settings(home=folder / "home", in_project=OURS)) as platform:
+    project = many.project_with_contracts(folder / "project", {KEYED.name: LATEST.name})
+    with Platform(Settings(home=folder / "home", in_project=project_in(project))) as platform:
         early = warm_cycle(platform, asked.seconds)
         note("cycle_s", round(early.seconds, 3))
         platform.stop()
@@ -96,16 +107,25 @@ def further_steps(path: Path, topic: str, count: int) -> None:
 
 
 def rebuilds(platform: Platform, records: int, note: Callable[[str, float], None]) -> bool:
-    """Fill the log, then rebuild all of both tables; whether they were equal."""
+    """Fill the log, then rebuild both tables, and one with millions of keys; whether all were equal."""
     while (missing := records - sum(platform.ends().values())) > 0:
         send(platform, "long", min(missing, PIECE))
         platform.caught_up(platform.ends(), limit_s=300)
-    total, equal = sum(platform.ends().values()), True
-    note("records", total)
-    for table, name in zip(REBUILT, ("rebuild", "rebuild_latest"), strict=True):
-        with Meter([platform.process("twinlake.server")]) as meter:
-            equal &= bool(platform.job("rebuild", {"table": table})["equal"])
-        note(f"{name}_records_per_s", round(total / meter.cost.seconds))
+    note("records", sum(platform.ends().values()))
+    equal = [_rebuild(platform, table, name, note) for table, name in REBUILT.items()]
+    began = time.monotonic()
+    platform.release(many.OWN | {KEYED.name: KEYED.to_json()})
+    note("release_of_many_keys_s", round(time.monotonic() - began, 1))
+    keys = ask(platform.services, f"SELECT count(*) AS n FROM serve.{KEYED.name}")["rows"][0]["n"]
+    note("many_keys", int(keys))
+    return all([*equal, _rebuild(platform, KEYED.name, "rebuild_of_many_keys", note)])
+
+
+def _rebuild(platform: Platform, table: str, name: str, note: Callable[[str, float], None]) -> bool:
+    with Meter([platform.process("twinlake.server")]) as meter:
+        equal = bool(platform.job("rebuild", {"table": table})["equal"])
+    note(f"{name}_records_per_s", round(sum(platform.ends().values()) / meter.cost.seconds))
+    note(f"{name}_memory_gb", round(meter.cost.peak_bytes / 1e9, 2))
     return equal
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,15 +20,16 @@ COPIES = [
 ]
 
 
-def project_with_contracts(folder: Path) -> Path:
-    """The project as it is now, in this folder, with the contracts that the copies need to go live."""
+def project_with_contracts(folder: Path, copies: Mapping[str, str]) -> Path:
+    """The project as it is now, in this folder, with the contracts that copies of its tables, by their names,
+    need to go live."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("jobs", "infra", "schemas", "contracts"):
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "twinlake.toml").write_text("[project]\n")
-    contract = (folder / "contracts" / f"{SALES.name}.yaml").read_text()
-    for copy in COPIES:
-        (folder / "contracts" / f"{copy.name}.yaml").write_text(contract.replace(SALES.name, copy.name))
+    for copy, name in copies.items():
+        contract = (folder / "contracts" / f"{name}.yaml").read_text()
+        (folder / "contracts" / f"{copy}.yaml").write_text(contract.replace(name, copy))
     return folder
 
 
