@@ -98,6 +98,13 @@ _LIMITS = " ".join(
 )
 
 
+PAGE = "4m"
+"""In which sorts and aggregates keep rows; Spark itself takes up to 64 MB. The iterator of a sort keeps its
+last page alive for as long as its thread lives, which was 200 to 600 MB after a rebuild."""
+_MOST_PAGES = 8_192
+"""Of one task; where it needs more it fails."""
+
+
 def java_options(settings: Settings) -> str:
     """JVM options every Twinlake Spark driver starts with."""
     archive = settings.class_archive
@@ -107,6 +114,11 @@ def java_options(settings: Settings) -> str:
     # small work is done outside of Spark's tasks, which would end a JVM that has run out of memory
     always = "-XX:+UseParallelGC -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true"
     return f"{_LIMITS} {always}" + (f" {shared}" if mapped else "")
+
+
+def _is_small(heap: str) -> bool:
+    """Whether a task that had all of it would need less than its number of pages."""
+    return int(heap[:-1]) * {"m": 1, "g": 1024}[heap[-1]] < _MOST_PAGES * int(PAGE[:-1])
 
 
 def class_path(settings: Settings) -> list[Path]:
@@ -202,6 +214,8 @@ def session(
         # a stack that overflows in a task (a regular expression over a long value) ends its statement or job,
         # not the process; where the heap is full the JVM ends itself
         conf["spark.executor.killOnFatalError.depth"] = "0"
+        if _is_small(conf["spark.driver.memory"]):
+            conf.setdefault("spark.buffer.pageSize", PAGE)
     spark = _started({name: conf[name] for name in conf if name not in secrets}, secrets, given)
     spark.sparkContext.setLogLevel("ERROR")
     _ask_callers(spark)
