@@ -37,6 +37,7 @@ from twinlake.metrics.process import ProcessMetrics
 from twinlake.reading.tls_door import HTTP2, Certificate, TlsDoors
 from twinlake.reading.views import SERVE
 from twinlake.spark import session as spark_edge
+from twinlake.spark import unused_memory
 from twinlake.spark.jvm import end_together
 from twinlake.spark.watch import SparkWatch
 
@@ -81,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     scratch, password_file = given.scratch.absolute(), given.password_file.absolute()
     spark = session(settings, scratch, given.jdbc_port, password_file, limits)
     end_together(spark.sparkContext._gateway.proc)
+    unused_memory.begin(spark)
     try:
         restrict_others(spark)
     except TwinlakeError as error:

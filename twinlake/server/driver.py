@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from twinlake.base.files import replace_file
 from twinlake.config.settings import Settings
+from twinlake.spark import unused_memory
 from twinlake.spark.cluster import check_master
 from twinlake.spark.jvm import end_together
 from twinlake.spark.session import drop_scratch, session
@@ -67,4 +68,5 @@ def _lake_session(settings: Settings) -> SparkSession:
     turns, given = {"spark.scheduler.allocation.file": pools.as_uri()}, settings.values.spark
     spark = session(settings, SESSION, more=turns, given=given)
     end_together(spark.sparkContext._gateway.proc)
+    unused_memory.begin(spark)
     return spark
