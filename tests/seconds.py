@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from twinlake.base.files import replace_file
 
 FILE = Path(__file__).with_name("seconds.txt")
-LISTED_S = 1.0
+LISTED_S = 0.5
 
 
 def read(file: Path = FILE) -> dict[str, float]:
@@ -30,8 +30,8 @@ def text(report: Path, today: str) -> str:
             test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
             took[test] = took.get(test, 0.0) + float(case.get("time", 0))
     head = (
-        "# Seconds on two quiet cores, with set-up and tear-down, of each test that takes one or more "
-        f"({today}); all: {len(took):,} tests in {sum(took.values()):,.0f} s.\n"
+        "# Seconds on two quiet cores, with set-up and tear-down, of each test that takes "
+        f"{LISTED_S} or more ({today}); all: {len(took):,} tests in {sum(took.values()):,.0f} s.\n"
     )
     listed = sorted(((s, test) for test, s in took.items() if s >= LISTED_S), key=lambda it: (-it[0], it[1]))
     return head + "".join(f"{seconds:.1f} {test}\n" for seconds, test in listed)

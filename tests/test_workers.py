@@ -42,13 +42,13 @@ def test_the_seconds_are_those_of_the_report(tmp_path: Path) -> None:
         "<testsuites><testsuite>"
         "<testcase classname='tests.ingest.test_late' name='test_it[a.b]' time='2.04'/>"
         "<testcase classname='tests.spark.test_session' name='test_long' time='30'/>"
-        "<testcase classname='tests.spark.test_session' name='test_short' time='0.9'/>"
+        "<testcase classname='tests.spark.test_session' name='test_short' time='0.4'/>"
         "<testcase classname='tests.spark.test_session' name='test_left' time='5'><skipped/></testcase>"
         "</testsuite></testsuites>"
     )
     file.write_text(seconds.text(report, "2030-01-01"))
 
-    assert file.read_text().splitlines()[0].endswith("(2030-01-01); all: 3 tests in 33 s.")
+    assert file.read_text().splitlines()[0].endswith("(2030-01-01); all: 3 tests in 32 s.")
     assert seconds.read(file) == {
         "tests/spark/test_session.py::test_long": 30.0,
         "tests/ingest/test_late.py::test_it[a.b]": 2.0,
