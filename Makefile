@@ -24,7 +24,7 @@ help:
 	@echo "make store-test  the main job, kills, races and readers over a lake in a real HDFS (about 20 minutes; fetches its jar)"
 	@echo "make up       start the services; 'make down' stops them, and those of the demo"
 	@echo "make bench    measure against a plain loop, and what small work costs (about 20 minutes)"
-	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records (about half an hour)"
+	@echo "make bench-long  a cycle at the 50,000th step, rebuilds of 20 million records and of millions of keys (about 15 minutes)"
 	@echo "make bench-following  how soon readers of a table have a record, and what many cost (about 5 minutes)"
 	@echo "make bench-look-ups  look-ups by key beside the stream, against SQL (about 5 minutes)"
 	@echo "make bench-idle  how long check and up take, and what every part costs when idle (about 8 minutes)"
