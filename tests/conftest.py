@@ -45,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Every run draws other histories, and can be repeated with the seed that it prints."""
     for name in overrides(os.environ):  # no test comes near anything of somebody else's
         del os.environ[name]
+    # as on most machines: Python keeps compiled files (__pycache__) and uses them again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if config.option.shard:  # the shard decides, not the selection of an everyday run
         config.option.markexpr = ""
     if workers.is_worker(config):

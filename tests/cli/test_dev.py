@@ -53,7 +53,7 @@ class Dev:
 def developing(folder: Path) -> Iterator[Dev]:
     command = [sys.executable, "-m", "twinlake", "--project", str(folder), "dev", "pages"]
     environ = {key: value for key, value in os.environ.items() if not key.startswith("TWINLAKE")}
-    environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ["PYTHONPATH"] = str(folder)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env=environ, cwd=folder,
@@ -183,7 +183,6 @@ def test_what_is_wrong_is_said_with_its_place(
 
 def test_a_module_beside_the_tables_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     helper = tmp_path / "names_of_pages.py"
     table = "from names_of_pages import PAGE\n" + PAGES.replace('"page": "page"', '"page": PAGE')
     project_of(tmp_path, {"names_of_pages.py": 'PAGE = "page"\n', TABLE: table})

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
 
 from tests.project import OURS, PROJECT, TABLES, project_in
 from twinlake.base.errors import DefinitionError
+from twinlake.base.from_source import FromSource
 from twinlake.config.project import Project
 from twinlake.definitions.loader import load
 
@@ -37,6 +41,88 @@ def write(tmp_path: Path) -> Write:
         return project
 
     return made
+
+
+@pytest.mark.parametrize("edited", ["jobs/tables/pages.py", "jobs/tables/_shared.py", "names_of_shop.py"])
+def test_a_file_means_what_is_in_it_now_even_of_the_same_size_and_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    """As files are that were unpacked with a fixed time; whatever Python has kept of them."""
+    monkeypatch.syspath_prepend(tmp_path)
+    project = project_in(tmp_path)
+    project.tables.mkdir(parents=True)
+    texts = {
+        "jobs/tables/pages.py": IMPORTS + events("one") + "from ._shared import TABLES\n",
+        "jobs/tables/_shared.py": "from names_of_shop import NAME\n" + IMPORTS
+        + f"TABLES = [{events('one_shared', 'a').partition('= ')[2].strip()}, "
+        "Events(name=NAME, inputs=('orders',), columns={'id': 'order_id'})]\n",
+        "names_of_shop.py": "NAME = 'one_named'\n",
+    }  # fmt: skip
+
+    def put(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, (1_770_000_000, 1_770_000_000))
+
+    for name, text in texts.items():
+        put(name, text)
+        py_compile.compile(str(tmp_path / name), doraise=True)
+    assert names(project) == ["one", "one_shared", "one_named"]
+
+    put(edited, texts[edited].replace("one", "two"))
+
+    assert sum(name.startswith("two") for name in names(project)) == 1
+    py_compile.compile(str(tmp_path / edited), doraise=True)
+    put(edited, texts[edited])
+    assert names(project) == ["one", "one_shared", "one_named"]
+
+
+@pytest.mark.parametrize("text", ["", "import sys\nsys.meta_path.pop(0)\n"])
+def test_imports_are_afterwards_as_they_were(
+    write: Write, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    before = [*sys.meta_path]
+
+    assert names(write(pages=text + events("pages"))) == ["pages"]
+
+    assert sys.meta_path == before
+
+
+def test_what_is_installed_below_a_project_is_compiled_once(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "env" / "site-packages"
+    library.mkdir(parents=True)
+    (library / "a_library_of_shop.py").write_text("NAME = 'pages'\n")
+    monkeypatch.syspath_prepend(library)
+
+    load(write(pages="import a_library_of_shop\n" + events("pages")))
+
+    kinds = [type(sys.modules[name].__loader__) for name in ("a_library_of_shop", module_of(tmp_path))]
+    assert kinds == [SourceFileLoader, FromSource]
+
+
+@pytest.mark.parametrize("tables", [".tables", "jobs/../defs"])
+def test_a_folder_of_tables_may_have_any_name(tmp_path: Path, tables: str) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "twinlake.toml").write_text(f"[project]\ntables = '{tables}'\n")
+    project = Project.load(tmp_path)
+    project.tables.mkdir(parents=True)
+    (project.tables / "pages.py").write_text(IMPORTS + events("pages"))
+
+    assert names(project) == ["pages"]
+
+    assert isinstance(sys.modules[module_of(tmp_path)].__loader__, FromSource)
+
+
+def module_of(folder: Path) -> str:
+    """The module of `pages.py`, as it was imported below this folder."""
+    (name,) = [
+        name for name, module in sys.modules.items()
+        if name.startswith("twinlake_tables_of_") and name.endswith(".pages")
+        and Path(module.__file__ or "").is_relative_to(folder)
+    ]  # fmt: skip
+    return name
 
 
 def wrong(project: Project) -> DefinitionError:

@@ -19,6 +19,7 @@ from types import ModuleType
 
 from twinlake.base.errors import DefinitionError, TwinlakeError, near, raised_at
 from twinlake.base.files import shown_path
+from twinlake.base.from_source import imported_from_source, is_installed
 from twinlake.base.interrupt import Interrupted
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
@@ -65,15 +66,16 @@ def load(*projects: Project) -> Loaded:
     _FAILED.clear()
     before = set(sys.modules)
     tables, wrong = list[Kind](), list[TwinlakeError]()
-    for project in projects:
-        package = _package(project.tables)
-        for file in _files(project.tables):
-            try:
-                found = _of_file(project.tables, file, package)
-                # a module may name what a neighbour has defined: it is one table still
-                tables += [one for one in found if not any(one is known for known in tables)]
-            except TwinlakeError as error:
-                wrong.append(error)
+    with imported_from_source(folder for one in projects for folder in (one.root, one.tables)):
+        for project in projects:
+            package = _package(project.tables)
+            for file in _files(project.tables):
+                try:
+                    found = _of_file(project.tables, file, package)
+                    # a module may name what a neighbour has defined: it is one table still
+                    tables += [one for one in found if not any(one is known for known in tables)]
+                except TwinlakeError as error:
+                    wrong.append(error)
     _BESIDE.update(_of_projects(projects, sys.modules.keys() - before))
     twice = dict(_named_twice(tables))
     once = tuple(table for table in tables if table.name.lower() not in twice)
@@ -96,13 +98,8 @@ def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[
         if file is None or name.split(".")[0] in kept or name.startswith(_PACKAGE):
             continue
         inside = (Path(file).relative_to(p.root) for p in projects if Path(file).is_relative_to(p.root))
-        if any(not any(map(_is_installed, one.parts)) for one in inside):
+        if any(not is_installed(one) for one in inside):
             yield name, Path(file)
-
-
-def _is_installed(part: str) -> bool:
-    """Whether what lies below a folder of this name was put there by a tool."""
-    return part.startswith(".") or part in ("site-packages", "dist-packages")
 
 
 def _files(folder: Path) -> list[Path]:

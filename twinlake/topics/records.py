@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from twinlake.base.errors import TwinlakeError, UsageError, raised_at
 from twinlake.base.files import shown_path
+from twinlake.base.from_source import FromSource, imported_from_source
 from twinlake.config.project import Project
 from twinlake.topics.topic import Topic
 
@@ -60,11 +61,13 @@ def sources_of(project: Project) -> Sources:
     if not file.is_file():
         return {}
     name = f"twinlake_records_of_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
+    loader = FromSource(name, str(file))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look their module up
     try:
-        spec.loader.exec_module(module)
+        with imported_from_source([project.root]):  # what it imports
+            loader.exec_module(module)
     except TwinlakeError:
         raise
     except (Exception, SystemExit) as error:
