@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -98,7 +99,7 @@ def test_a_value_that_is_bound_meets_the_mask(rita: Person, sql: SqlServer, read
     assert f"x{min(masks)}" in str(failed.value)
     with pytest.raises(AdbcError) as failed:
         bound("SELECT cast(customer AS int) FROM latest_order WHERE order_id > ?", 0)
-    assert "'c" not in str(failed.value) and any(one in str(failed.value) for one in masks)
+    assert not re.search(r"'c\d+'", str(failed.value)) and any(one in str(failed.value) for one in masks)
 
 
 def test_columns_are_described_as_they_are_seen(rita: Person, reader: Adbc) -> None:
