@@ -111,9 +111,9 @@ def java_options(settings: Settings) -> str:
     # an archive of another Java or of other jars is passed over, without a word on stdout
     shared = f"-XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
     mapped = archive.exists() and " " not in str(archive)  # where Spark parts the options
-    # small work is done outside of Spark's tasks, which would end a JVM that has run out of memory
     # its policy counts for collections that are requested, too: spark/unused_memory.py gives back by one
     collector = "-XX:+UseParallelGC -XX:+UseAdaptiveSizePolicyWithSystemGC"
+    # small work is done outside of Spark's tasks, which would end a JVM that has run out of memory
     always = f"{collector} -XX:+ExitOnOutOfMemoryError -Djava.net.preferIPv4Stack=true"
     return f"{_LIMITS} {always}" + (f" {shared}" if mapped else "")
 

@@ -63,11 +63,10 @@ class UnusedMemory:
         if has_grown and self._quiet_s >= QUIET_S and self._since_s >= AGAIN_S:
             self._since_s = 0.0  # where it fails, the next try is not made at once
             self._give_back()
-            after = self._use()
-            self._cpu_s, self._least = after.cpu_s, after.resident
+            self._least = self._use().resident
             journal.info(
                 "unused memory was given back", megabytes_before=now.resident // 2**20,
-                megabytes_after=after.resident // 2**20,
+                megabytes_after=self._least // 2**20,
             )  # fmt: skip
 
 
