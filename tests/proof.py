@@ -82,8 +82,9 @@ def text(known: dict[str, Run], at: str) -> str:
 
 
 def missing(known: dict[str, Run], at: str) -> list[str]:
-    """The shards that have not proved anything on this tree."""
-    return [name for name in RUNS if name not in known or known[name].tree != at or not known[name].proves]
+    """The shards that have proved nothing on this tree; first those that never ran, then the longest ago."""
+    left = (name for name in RUNS if name not in known or known[name].tree != at or not known[name].proves)
+    return sorted(left, key=lambda name: known[name].date if name in known else "")
 
 
 def result(report: Path, at: str, seconds: float, seed: int, code: int) -> Run:

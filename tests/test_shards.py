@@ -89,6 +89,8 @@ def test_what_is_missing_is_what_did_not_pass_on_this_tree() -> None:
     }
     del known["week"]
     assert sorted(proof.missing(known, "t1")) == ["kills", "store", "week"]
+    known["kills"] = replace(known["kills"], date="2030-01-02 00:00")
+    assert proof.missing(known, "t1") == ["week", "store", "kills"], "what ran longest ago comes first"
     shown = proof.page(known, "t1")
     assert "**Not whole**" in shown and "- kills: `a::b`" in shown and "- store: `a::c`: no jars" in shown
     assert "| week | never |" in shown

@@ -16,7 +16,7 @@ from tests.project import OURS, PROJECT, TABLES, project_in
 from twinlake.base.errors import DefinitionError
 from twinlake.base.from_source import FromSource
 from twinlake.config.project import Project
-from twinlake.definitions.loader import load
+from twinlake.definitions.loader import imported, load
 
 IMPORTS = "from twinlake import Aggregate, Count, Events\n"
 
@@ -100,6 +100,25 @@ def test_what_is_installed_below_a_project_is_compiled_once(
 
     kinds = [type(sys.modules[name].__loader__) for name in ("a_library_of_shop", module_of(tmp_path))]
     assert kinds == [SourceFileLoader, FromSource]
+
+
+def test_what_lies_below_a_linked_root_is_the_projects(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python knows the file by the path without the link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    project = write(tmp_path / "linked", pages="from name_of_linked import NAME\n" + events("pages"))
+    beside = tmp_path / "real" / "name_of_linked.py"
+    beside.write_text("NAME = 1\n")
+    monkeypatch.syspath_prepend(beside.parent)
+
+    assert names(project) == ["pages"]
+
+    assert imported([project]) == [beside]
+    beside.write_text("NAME = 1 / 0\n")
+    assert "division by zero" in str(wrong(project))
+    assert beside in imported([project])
 
 
 @pytest.mark.parametrize("tables", [".tables", "jobs/../defs"])

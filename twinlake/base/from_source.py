@@ -38,16 +38,21 @@ def imported_from_source(folders: Iterable[Path]) -> Iterator[None]:
             sys.meta_path.remove(finder)
 
 
-def is_installed(below: Path) -> bool:
-    """Whether a file at this place below a project was put there by a tool."""
-    return any(part.startswith(".") or part in ("site-packages", "dist-packages") for part in below.parts)
+def is_own(file: Path, folders: Iterable[Path]) -> bool:
+    """Whether a file lies below one of these folders, by either path, and no tool has installed it there."""
+    below = {form for folder in folders for form in _forms(folder)}
+    return any(
+        form.is_relative_to(folder) and not _is_installed(form.relative_to(folder))
+        for form in _forms(file)
+        for folder in below
+    )
 
 
 class _Finder(MetaPathFinder):
     """Lets the others find a module, and takes another loader for it."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        self._folders = {form for folder in folders for form in _forms(folder)}
+        self._folders = [*folders]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -56,16 +61,14 @@ class _Finder(MetaPathFinder):
         others = [one for one in sys.meta_path if not isinstance(one, _Finder) and hasattr(one, "find_spec")]
         specs = (one.find_spec(fullname, path, target) for one in others)
         spec = next((one for one in specs if one is not None), None)
-        if spec and spec.origin and type(spec.loader) is SourceFileLoader and self._is_own(Path(spec.origin)):
-            spec.loader = FromSource(fullname, spec.origin)
+        if spec and spec.origin and type(spec.loader) is SourceFileLoader:
+            if is_own(Path(spec.origin), self._folders):
+                spec.loader = FromSource(fullname, spec.origin)
         return spec
 
-    def _is_own(self, file: Path) -> bool:
-        return any(
-            form.is_relative_to(folder) and not is_installed(form.relative_to(folder))
-            for form in _forms(file)
-            for folder in self._folders
-        )
+
+def _is_installed(below: Path) -> bool:
+    return any(part.startswith(".") or part in ("site-packages", "dist-packages") for part in below.parts)
 
 
 def _forms(path: Path) -> set[Path]:

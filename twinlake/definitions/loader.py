@@ -19,7 +19,7 @@ from types import ModuleType
 
 from twinlake.base.errors import DefinitionError, TwinlakeError, near, raised_at
 from twinlake.base.files import shown_path
-from twinlake.base.from_source import imported_from_source, is_installed
+from twinlake.base.from_source import imported_from_source, is_own
 from twinlake.base.interrupt import Interrupted
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
@@ -86,7 +86,7 @@ def imported(projects: Sequence[Project]) -> list[Path]:
     """The files of these projects that definitions have imported when they were last loaded, or could not,
     beside those in their folders of tables."""
     found = dict.fromkeys((*_BESIDE.values(), *_FAILED))
-    return [file for file in found if any(file.is_relative_to(one.root) for one in projects)]
+    return [file for file in found if is_own(file, (one.root for one in projects))]
 
 
 def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[tuple[str, Path]]:
@@ -97,8 +97,7 @@ def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[
         file = getattr(sys.modules[name], "__file__", None)
         if file is None or name.split(".")[0] in kept or name.startswith(_PACKAGE):
             continue
-        inside = (Path(file).relative_to(p.root) for p in projects if Path(file).is_relative_to(p.root))
-        if any(not is_installed(one) for one in inside):
+        if is_own(Path(file), (one.root for one in projects)):
             yield name, Path(file)
 
 
