@@ -32,8 +32,10 @@ HOST = "127.0.0.1"
 LARGEST_FIELD_BYTES = 64 * 1024 * 1024
 
 MEASURED: dict[str, str] = {
-    # a filter on windows that overlap reaches the tiles that they are stored as: see the class
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,twinlake.lake.Ranges",
+    # a filter on windows that overlap reaches the tiles that they are stored as, and rows are grouped before
+    # they are sorted: see the classes
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,twinlake.lake.Ranges,"
+    "twinlake.lake.EarlyGroups",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.catalogImplementation": "in-memory",
     # Hadoop starts a program for every file, Delta's own store may overwrite a commit: see the classes

@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.execution.command.SetNamespaceCommand;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * A reader begins in `serve`, so a table needs no schema before its name. Drivers that are given no schema ask for

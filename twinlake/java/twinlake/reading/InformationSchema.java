@@ -19,6 +19,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * `information_schema` as SQL's standard has it, of what a reader is shown ({@link Listing}): `schemata`, `tables` and

@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * What a reader's tool is shown of the catalog: `serve` and the releases' schemas, as one release has them. Schemas

@@ -17,6 +17,7 @@ import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /** A table at one version as Spark scans it: its files, without those that cannot hold what is asked for. */
 final class LiveFiles implements FileIndex {

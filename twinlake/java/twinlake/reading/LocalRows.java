@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /** A relation of rows that are known already. */
 final class LocalRows {

@@ -17,6 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.List$;
 import scala.collection.immutable.Seq;
+import twinlake.lake.Seqs;
 
 /** What is seen instead of a value. NULL stays NULL; equal values have equal hashes, so they can be counted and joined. */
 public final class Masks {

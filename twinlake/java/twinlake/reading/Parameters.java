@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CloseableIterator;
 import scala.Tuple2;
 import scala.collection.immutable.Seq;
+import twinlake.lake.Seqs;
 
 /**
  * Values for the `?` of a statement. They are literals of their own types; their text is never parsed.

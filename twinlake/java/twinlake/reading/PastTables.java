@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * Tables as they were: a statement that is asked AS OF a moment finds, under their names in `serve`, the views of a

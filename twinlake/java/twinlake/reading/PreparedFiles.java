@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
+import twinlake.lake.Seqs;
 
 /** A live table in a prepared plan: which files it has is asked each time the plan is run. */
 final class PreparedFiles implements FileIndex {

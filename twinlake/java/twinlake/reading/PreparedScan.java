@@ -37,6 +37,7 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
+import twinlake.lake.Seqs;
 
 /**
  * The rows of a live table in a prepared plan, one partition: from the files that it has when the plan is run, without

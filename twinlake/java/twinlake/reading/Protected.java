@@ -39,6 +39,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.List$;
 import scala.jdk.javaapi.CollectionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * Holds statements to the rights of who asks. Where a statement names a view of which this person sees less than all,

@@ -19,6 +19,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
+import twinlake.lake.Seqs;
 
 /**
  * What SHOW answers to a reader, for drivers that list with statements: of schemas what JDBC's getSchemas does

@@ -32,6 +32,7 @@ import scala.Function1;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.FunctionConverters;
+import twinlake.lake.Seqs;
 
 /**
  * One value is bounded: a function that makes as much as an argument says would take all memory, and the server with it.

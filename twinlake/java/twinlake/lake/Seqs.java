@@ -1,4 +1,4 @@
-package twinlake.reading;
+package twinlake.lake;
 
 import java.util.List;
 import scala.collection.immutable.List$;
@@ -6,10 +6,10 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Lists of Java as Spark takes them. */
-final class Seqs {
+public final class Seqs {
   private Seqs() {}
 
-  static <T> Seq<T> of(List<T> from) {
+  public static <T> Seq<T> of(List<T> from) {
     return List$.MODULE$.from(CollectionConverters.asScala(from));
   }
 }

@@ -1,0 +1,212 @@
+package twinlake.lake;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.NoSuchElementException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.array.ByteArrayMethods;
+
+/**
+ * Groups by their keys, as bytes in a few large pages: an object for each value of a group costs more than to sort the
+ * rows. Open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, algorithm L).
+ *
+ * <p>One group is at hand at a time: {@link #find} and {@link #next} say which.
+ */
+final class GroupTable {
+  private static final int PAGE_BYTES = 1 << 20;
+  private static final int FIRST_SLOTS = 1 << 10;
+  private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
+
+  /** By what a group's struct is chosen, and how many fields it has. */
+  record Choice(BaseOrdering order, boolean isGreatest, int fields) {}
+
+  /** Of the group that is at hand. They are overwritten where they are. */
+  final UnsafeRow key;
+  final UnsafeRow fixed;
+  final InternalRow winners;
+
+  private final long mostBytes;
+  private final UnsafeRow initial;
+  private final Choice[] choices;
+  private final UnsafeRow[] structs;
+  private final List<byte[]> pages = new ArrayList<>();
+  private byte[] page;
+  /** The page of the group, and where in it its places of structs begin. */
+  private int used;
+  private long bytes;
+  /** Page and place of a group, and 1 more; 0 where there is none. Beside it the hash of its key. */
+  private long[] slots;
+  private int[] hashes;
+  private int groups;
+  private int at;
+  private byte[] here;
+  private int places;
+
+  GroupTable(long mostBytes, int keyFields, UnsafeRow initial, Choice[] choices) {
+    this.mostBytes = mostBytes;
+    this.initial = initial;
+    this.choices = choices;
+    key = new UnsafeRow(keyFields);
+    fixed = new UnsafeRow(initial.numFields());
+    structs = Arrays.stream(choices).map(one -> new UnsafeRow(one.fields())).toArray(UnsafeRow[]::new);
+    winners = new GenericInternalRow((Object[]) structs);
+    clear();
+  }
+
+  void clear() {
+    pages.clear();
+    page = null;
+    used = 0;
+    bytes = 0;
+    groups = 0;
+    slots = new long[FIRST_SLOTS];
+    hashes = new int[FIRST_SLOTS];
+    at = slots.length;
+  }
+
+  boolean isFull() {
+    return bytes >= mostBytes;
+  }
+
+  /** Puts the group of this key at hand, a new one where there is none. */
+  void find(UnsafeRow wanted) {
+    int hash = wanted.hashCode();
+    int slot = hash & slots.length - 1;
+    while (slots[slot] != 0) {
+      if (hashes[slot] == hash && isOf(slots[slot] - 1, wanted)) {
+        return;
+      }
+      slot = slot + 1 & slots.length - 1;
+    }
+    slots[slot] = add(wanted) + 1;
+    hashes[slot] = hash;
+    if (++groups > slots.length / 2) {
+      grow();
+    }
+  }
+
+  /** Keeps this struct for the group at hand if it is before the one that the group has. */
+  void offer(int choice, UnsafeRow struct) {
+    int place = places + 16 * choice;
+    long kept = Platform.getLong(here, BASE + place);
+    int size = struct.getSizeInBytes();
+    if (kept >= 0) {
+      byte[] in = pages.get((int) (kept >>> 32));
+      int from = (int) kept;
+      structs[choice].pointTo(in, BASE + from, Platform.getInt(here, BASE + place + 8));
+      int order = choices[choice].order().compare(struct, structs[choice]);
+      if (choices[choice].isGreatest() ? order <= 0 : order >= 0) {
+        return;
+      }
+      if (size <= Platform.getInt(here, BASE + place + 12)) {
+        Platform.copyMemory(struct.getBaseObject(), struct.getBaseOffset(), in, BASE + from, size);
+        Platform.putInt(here, BASE + place + 8, size);
+        return;
+      }
+    }
+    long stored = room(size);
+    Platform.copyMemory(struct.getBaseObject(), struct.getBaseOffset(), page, BASE + (int) stored, size);
+    Platform.putLong(here, BASE + place, stored);
+    Platform.putInt(here, BASE + place + 8, size);
+    Platform.putInt(here, BASE + place + 12, size);
+  }
+
+  /** From now on {@link #next} goes through all groups. */
+  void rewind() {
+    at = -1;
+    forward();
+  }
+
+  boolean hasNext() {
+    return at < slots.length;
+  }
+
+  /** Puts the next group at hand. */
+  void next() {
+    if (!hasNext()) {
+      throw new NoSuchElementException();
+    }
+    point(slots[at] - 1);
+    for (int choice = 0; choice < structs.length; choice++) {
+      int place = places + 16 * choice;
+      long kept = Platform.getLong(here, BASE + place);
+      structs[choice].pointTo(
+          pages.get((int) (kept >>> 32)), BASE + (int) kept, Platform.getInt(here, BASE + place + 8));
+    }
+    forward();
+  }
+
+  private void forward() {
+    do {
+      at++;
+    } while (at < slots.length && slots[at] == 0);
+  }
+
+  private boolean isOf(long address, UnsafeRow wanted) {
+    point(address);
+    int size = key.getSizeInBytes();
+    return size == wanted.getSizeInBytes() && ByteArrayMethods.arrayEquals(
+        key.getBaseObject(), key.getBaseOffset(), wanted.getBaseObject(), wanted.getBaseOffset(), size);
+  }
+
+  /** A group is the size of its key, its key, its fixed columns, and for each struct its address, size and room. */
+  private void point(long address) {
+    here = pages.get((int) (address >>> 32));
+    int from = (int) address;
+    int size = (int) Platform.getLong(here, BASE + from);
+    key.pointTo(here, BASE + from + 8, size);
+    fixed.pointTo(here, BASE + from + 8 + size, initial.getSizeInBytes());
+    places = from + 8 + size + initial.getSizeInBytes();
+  }
+
+  private long add(UnsafeRow wanted) {
+    int size = wanted.getSizeInBytes();
+    long address = room(8 + size + initial.getSizeInBytes() + 16 * choices.length);
+    int from = (int) address;
+    Platform.putLong(page, BASE + from, size);
+    Platform.copyMemory(wanted.getBaseObject(), wanted.getBaseOffset(), page, BASE + from + 8, size);
+    Platform.copyMemory(
+        initial.getBaseObject(), initial.getBaseOffset(), page, BASE + from + 8 + size, initial.getSizeInBytes());
+    point(address);
+    for (int choice = 0; choice < choices.length; choice++) {
+      Platform.putLong(here, BASE + places + 16 * choice, -1);
+    }
+    return address;
+  }
+
+  /** Page and place of so many bytes, which are those of rows, so in eights. */
+  private long room(int size) {
+    if (page == null || used + size > page.length) {
+      page = new byte[Math.max(PAGE_BYTES, size)];
+      pages.add(page);
+      used = 0;
+      bytes += page.length;
+    }
+    long address = (long) (pages.size() - 1) << 32 | used;
+    used += size;
+    return address;
+  }
+
+  private void grow() {
+    long[] before = slots;
+    int[] known = hashes;
+    slots = new long[before.length * 2];
+    hashes = new int[slots.length];
+    bytes += 12L * before.length;
+    for (int one = 0; one < before.length; one++) {
+      if (before[one] != 0) {
+        int slot = known[one] & slots.length - 1;
+        while (slots[slot] != 0) {
+          slot = slot + 1 & slots.length - 1;
+        }
+        slots[slot] = before[one];
+        hashes[slot] = known[one];
+      }
+    }
+  }
+}
