@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.laws.histories import generated, packed
-from tests.laws.tables import NEWEST, THREE, TOTALS, WINDOWED, WORDS
+from tests.laws.tables import NEWEST, TOTALS, WINDOWED
 from twinlake.kinds.aggregate import Aggregate
 from twinlake.kinds.latest import Latest
-from twinlake.kinds.top_rows import TopRows
+from twinlake.kinds.measures.counts import CountDistinct
+from twinlake.kinds.measures.picks import ArgMax, First
+from twinlake.kinds.measures.totals import Sum
 
 BYTES = "spark.twinlake.groupBytes"
 PLAIN = 0
@@ -42,6 +45,16 @@ AGGREGATES = {
     "within others": [f"max({DEEP})", f"min({LONG})", f"max({LONG})"],
     "with sums": ["count(1)", f"max({LONG})", f"sum(cast({NOISE} as decimal(12, 2)))", f"sum({NOISE})"],
     "with nothing": ["sum(cast(NULL as decimal(12, 2)))", f"min({LONG})", "max(cast(NULL as bigint))"],
+    "structs that are NULL": [f"max(if({NOISE} % 3 = 0, {LONG}, NULL))", f"min(if(id = 5, {DEEP}, NULL))"],
+    "sketches": [f"theta_sketch_agg({NOISE}, 12)", "theta_sketch_agg(cast(id as string), 5)"],
+    "sketches with others": [
+        "sum(cast(id as decimal(38, 2)))",
+        f"theta_sketch_agg(if(id % 2 = 0, NULL, {NOISE}), 12)",
+        f"max({LONG})",
+        f"min({NOISE})",
+        f"try_sum(cast({NOISE} as decimal(36, 0)) * 1000000000000000000000000000000)",
+        "count(1)",
+    ],
     "with what is distinct": [f"count(DISTINCT {NOISE})", f"max({LONG})"],
     "with means": [f"avg(cast({NOISE} as double))", f"min({LONG})", f"max({NOISE})", "bool_or(id % 3 = 0)"],
 }
@@ -116,6 +129,8 @@ def test_no_row_is_sorted_before_it_is_grouped(spark: SparkSession) -> None:
     over_an_exchange = plan(rows.groupBy("key").agg(expression("max(struct(id))")))
     assert [over_an_exchange.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [1, 1, 1]
     assert over_an_exchange.index("Sort [") < over_an_exchange.index("HashedGroups")
+    sketched = plan(rows.groupBy("key").agg(expression("theta_sketch_agg(id, 12)")))
+    assert [sketched.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [0, 1, 1]
     in_one = plan(rows.coalesce(1).groupBy("key").agg(expression("max(struct(id))")))
     assert [in_one.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [1, 1, 0]
     assert in_one.index("Sort [") < in_one.index("HashedGroups")
@@ -125,41 +140,140 @@ def test_no_row_is_sorted_before_it_is_grouped(spark: SparkSession) -> None:
     "aggregates",
     [
         ["max(struct(id)) FILTER (WHERE id > 3)"],
-        ["max(kept)"],  # may be NULL
         ["max(struct(id))", "max(cast(id as string))"],
         ["max(struct(id))", "collect_set(id)"],
         ["max(id)"],
+        ["theta_union_agg(sketch, 12)"],
     ],
 )
 def test_what_it_does_not_know_is_left_to_spark(spark: SparkSession, aggregates: list[str]) -> None:
-    rows = spark.range(0, 100, 1, 2).selectExpr("id % 7 AS key", "id", "if(id > 5, struct(id), NULL) AS kept")
+    (sketch,) = spark.range(9).agg(expression("hex(theta_sketch_agg(id, 12))")).collect()[0]
+    rows = spark.range(0, 100, 1, 2).selectExpr("id % 7 AS key", "id", f"X'{sketch}' AS sketch")
     found = rows.groupBy("key").agg(*map(expression, aggregates))
 
     assert "HashedGroups" not in plan(found)
     assert found.count() == 7
 
 
+def test_one_group_of_all_rows_is_left_to_spark(spark: SparkSession) -> None:
+    found = spark.range(9).agg(expression("theta_sketch_estimate(theta_sketch_agg(id, 12))"))
+
+    assert "HashedGroups" not in plan(found)
+    assert found.collect()[0][0] == 9
+
+
+@pytest.mark.parametrize("key", ["id % 2", "if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE"])
+def test_groups_that_end_are_left_to_spark(spark: SparkSession, key: str) -> None:
+    """They are parts no longer, and a hash does not know keys that are equal in several ways."""
+    rows = spark.range(0, 600, 1, 3).selectExpr(f"{key} AS key", "id", "id % 5 AS five")
+    distinct = rows.select("key").distinct()
+    asked = [
+        distinct,
+        distinct.union(distinct).distinct(),
+        rows.groupBy(expression("concat(key, '!')")).count(),
+        rows.groupBy("five").agg(expression("count(DISTINCT key)")),
+        rows.groupBy("key").agg(expression("count(1)"), expression("max(cast(id as string))")),
+    ]
+
+    for one in asked:
+        with groups_of(spark, PLAIN):
+            plain = sorted(map(repr, one.select("*").collect()))
+        with groups_of(spark, 1):
+            found = one.select("*")
+            assert "HashedGroups" not in plan(found)
+            assert sorted(map(repr, found.collect())) == plain
+
+
+def test_keys_that_are_equal_in_several_ways_are_left_to_spark(spark: SparkSession) -> None:
+    rows = spark.range(0, 600, 1, 3).selectExpr("if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE AS key", "id")
+    found = rows.groupBy("key").agg(expression("max(struct(id))"))
+
+    assert "HashedGroups" not in plan(found)
+    assert found.count() == 1
+
+
+def test_a_sum_may_be_too_large_for_a_while(spark: SparkSession) -> None:
+    values = "cast(element_at(array(9, 9, -9), cast(id as int) + 1) as decimal(38, 0)) * power"
+    rows = spark.range(0, 3, 1, 1).selectExpr("1 AS key", "id", "cast(1e37 as decimal(38, 0)) AS power")
+    rows = rows.selectExpr("key", "id", f"cast({values} as decimal(38, 0)) AS value")
+    found = rows.groupBy(expression("key + id - id")).agg(
+        expression("max(struct(id))"), expression("try_sum(value)"), expression("sum(value)")
+    )
+
+    assert answer(spark, found, SIZES[-1]) == answer(spark, found, PLAIN)
+    assert "90000000000000000000000000000000000000" in answer(spark, found, PLAIN)[0]
+
+
+@pytest.mark.parametrize("more", ["explode", "join", "cross join"])
+def test_rows_that_one_row_becomes_are_sorted_by_spark(spark: SparkSession, more: str) -> None:
+    """It would collect all of them in memory before the first one is grouped."""
+    rows = spark.range(0, 30, 1, 2).selectExpr("id % 7 AS key", "id")
+    many = {
+        "explode": rows.selectExpr("key", "explode(sequence(1, 9)) AS id"),
+        "join": rows.join(rows.selectExpr("key", "id AS other"), "key"),
+        "cross join": rows.crossJoin(rows.selectExpr("id AS other").limit(3)),
+    }[more]
+
+    found = plan(many.groupBy("key").agg(expression("max(struct(id))")))
+    assert "HashedGroups" not in found
+    exchanged = many.repartition(3).groupBy("key").agg(expression("max(struct(id))"))
+    assert "HashedGroups" in plan(exchanged)
+
+
+@pytest.mark.parametrize("size", ["0", "0b"])
+def test_without_memory_for_it_plans_are_those_of_spark(spark: SparkSession, size: str) -> None:
+    spark.conf.set(BYTES, size)
+    try:
+        found = spark.range(9).groupBy(expression("id % 2")).agg(expression("max(struct(id))"))
+        assert "HashedGroups" not in plan(found)
+        assert found.count() == 2
+    finally:
+        spark.conf.unset(BYTES)
+
+
+@pytest.mark.parametrize("size", ["much", "-1"])
+def test_a_size_that_is_none_is_refused(spark: SparkSession, size: str) -> None:
+    spark.conf.set(BYTES, size)
+    try:
+        with pytest.raises(Exception, match=rf"spark\.twinlake\.groupBytes is a size like 64m, .*not {size}"):
+            spark.range(9).collect()
+    finally:
+        spark.conf.unset(BYTES)
+
+
 @pytest.mark.parametrize("adaptive", ["false", "true"])
-def test_a_join_over_it_has_its_order(spark: SparkSession, adaptive: str) -> None:
-    """What is above it and wants sorted rows gets them sorted."""
+def test_what_is_above_it_has_its_order(spark: SparkSession, adaptive: str) -> None:
+    """In one partition nothing is exchanged, which would sort again."""
     session = spark.newSession()
     session.conf.set("spark.sql.adaptive.enabled", adaptive)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    rows = session.range(0, 500, 1, 3).selectExpr("pmod(xxhash64(id), 91) AS key", "id")
-    newest = rows.groupBy("key").agg(expression("max(struct(id, key))").alias("newest"))
+    rows = session.range(0, 5_000, 1, 3).selectExpr("pmod(xxhash64(id), 91) AS key", "id").coalesce(1)
+    newest = rows.groupBy("key").agg(expression("max(struct(id, key)) AS newest"))
 
     found = newest.join(newest.withColumnRenamed("newest", "again"), "key").where("newest = again")
 
-    assert found.count() == rows.select("key").distinct().count()
+    shown = found.select("*")
+    assert len(shown.collect()) == newest.count()  # an adaptive plan is whole once it has run
+    assert "HashedGroups" in plan(shown)
+    assert found.count() == newest.count() == rows.select("key").distinct().count()
 
 
-@pytest.mark.parametrize("table", [WINDOWED, TOTALS, WORDS, NEWEST, THREE], ids=lambda table: table.name)
-def test_a_state_is_the_same_without_it(spark: SparkSession, table: Aggregate | Latest | TopRows) -> None:
+CHOSEN = replace(
+    TOTALS, name="chosen",
+    measures={"first": First("words", by="at"), "most": ArgMax("words", by="ratio"), "wide": Sum("wide")},
+)  # fmt: skip
+SKETCHED = replace(
+    WINDOWED, name="sketched", measures={"sales": Sum("wide"), "distinct": CountDistinct("words")}
+)
+
+
+@pytest.mark.parametrize("table", [CHOSEN, SKETCHED, NEWEST], ids=lambda table: table.name)
+def test_a_state_is_the_same_without_it(spark: SparkSession, table: Aggregate | Latest) -> None:
     rows = packed(spark, generated(80)).repartition(3)
     states = table.partial(rows)
-    found = [states, table.merge(states.unionAll(states))]
 
-    for one in found:
-        with groups_of(spark, PLAIN):
-            plain = sorted(map(repr, one.select("*").collect()))
-        assert sorted(map(repr, one.select("*").collect())) == plain
+    assert answer(spark, states, 1) == answer(spark, states, SIZES[-1]) == answer(spark, states, PLAIN)
+    merged = table.merge(states.unionAll(states))
+    with groups_of(spark, PLAIN):
+        plain = sorted(map(repr, merged.select("*").collect()))
+    assert sorted(map(repr, merged.collect())) == plain

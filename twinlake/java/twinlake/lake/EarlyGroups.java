@@ -2,13 +2,19 @@ package twinlake.lake;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.ColumnarRule;
+import org.apache.spark.sql.execution.GenerateExec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
+import org.apache.spark.sql.execution.aggregate.ObjectHashAggregateExec;
 import org.apache.spark.sql.execution.aggregate.SortAggregateExec;
+import org.apache.spark.sql.execution.exchange.Exchange;
+import org.apache.spark.sql.execution.joins.BaseJoinExec;
 import scala.collection.immutable.Seq;
 import scala.collection.immutable.Vector$;
 import scala.jdk.javaapi.CollectionConverters;
@@ -18,14 +24,14 @@ import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
- * Where Spark sorts all rows to aggregate them in part, as it does for the greatest struct of each group, they are
- * grouped by hash instead ({@link HashedGroups}); what is left, a row a group, is sorted as before. Plans and answers
- * are otherwise those of Spark.
+ * Where Spark sorts rows to aggregate them in part, as it does for the greatest struct of each group, and for sketches
+ * once there are 128 groups, they are grouped by hash instead ({@link HashedGroups}); what is left, a row a group, is
+ * sorted as before. Plans and answers are otherwise those of Spark.
  */
 public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   /** A setting of a session: how many bytes the groups of a task may take; 0 leaves plans as Spark makes them. */
   static final String BYTES = "spark.twinlake.groupBytes";
-  private static final String MEASURED = String.valueOf(64 << 20);
+  private static final String MEASURED = "64m";
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
@@ -44,11 +50,11 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
   private static final class Unsorted extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {
-      long bytes = Long.parseLong(conf().getConfString(BYTES, MEASURED));
-      return bytes == 0 ? plan : (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
+      long bytes = bytes(conf().getConfString(BYTES, MEASURED));
+      return bytes <= 0 ? plan : (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
         @Override
         public boolean isDefinedAt(SparkPlan part) {
-          return CollectionConverters.asJava(part.children()).stream().anyMatch(EarlyGroups::isSorted);
+          return CollectionConverters.asJava(part.children()).stream().anyMatch(one -> rowsOf(one) != null);
         }
 
         @Override
@@ -64,17 +70,40 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
     List<SparkPlan> children = new ArrayList<>();
     for (SparkPlan child : CollectionConverters.asJava(part.children())) {
       Seq<SortOrder> order = orders.get(children.size());
-      SparkPlan grouped = isSorted(child) ? HashedGroups.of((SortAggregateExec) child, bytes) : child;
+      SparkPlan rows = rowsOf(child);
+      SparkPlan grouped = rows == null ? child : HashedGroups.of((BaseAggregateExec) child, rows, bytes);
       children.add(grouped == child || CollectionConverters.asJava(order).isEmpty() ? grouped : new SortExec(order, false, grouped, 0));
     }
     return (SparkPlan) part.withNewChildren(Vector$.MODULE$.from(CollectionConverters.asScala(children)));
   }
 
-  private static boolean isSorted(SparkPlan plan) {
-    return plan instanceof SortAggregateExec aggregate && !aggregate.isStreaming()
-        && aggregate.child() instanceof SortExec sort && !sort.global()
-        && CollectionConverters.asJava(sort.sortOrder()).size()
-            == CollectionConverters.asJava(aggregate.groupingExpressions()).size()
-        && CollectionConverters.asJava(aggregate.aggregateExpressions()).stream().allMatch(HashedGroups::can);
+  private static long bytes(String size) {
+    try {
+      return JavaUtils.byteStringAsBytes(size.strip());
+    } catch (NumberFormatException error) {
+      throw new IllegalArgumentException(BYTES + " is a size like 64m, or 0 for Spark's own plans, not " + size, error);
+    }
+  }
+
+  /** The rows of which it is the parts, as they come; null where it is something else, or its rows have to be sorted. */
+  private static SparkPlan rowsOf(SparkPlan plan) {
+    if (!(plan instanceof BaseAggregateExec parts) || parts.isStreaming() || !HashedGroups.can(parts)) {
+      return null;
+    }
+    if (plan instanceof ObjectHashAggregateExec hashed) {
+      return hashed.child();
+    }
+    int keys = CollectionConverters.asJava(parts.groupingExpressions()).size();
+    return plan instanceof SortAggregateExec sorted && sorted.child() instanceof SortExec sort && !sort.global()
+        && CollectionConverters.asJava(sort.sortOrder()).size() == keys && !isMany(sort.child()) ? sort.child() : null;
+  }
+
+  /**
+   * Whether a row may become any number of rows before they are exchanged. Only a sort takes those one by one: Spark
+   * collects them in memory for everybody else.
+   */
+  private static boolean isMany(SparkPlan plan) {
+    return plan instanceof GenerateExec || plan instanceof BaseJoinExec
+        || !(plan instanceof Exchange) && CollectionConverters.asJava(plan.children()).stream().anyMatch(EarlyGroups::isMany);
   }
 }

@@ -4,9 +4,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.NoSuchElementException;
-import org.apache.spark.sql.catalyst.InternalRow;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.array.ByteArrayMethods;
@@ -15,12 +14,13 @@ import org.apache.spark.unsafe.array.ByteArrayMethods;
  * Groups by their keys, as bytes in a few large pages: an object for each value of a group costs more than to sort the
  * rows. Open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, algorithm L).
  *
- * <p>One group is at hand at a time: {@link #find} and {@link #next} say which.
+ * <p>One group is at hand at a time: {@link #find} and {@link #next} say which. {@code T} is what a group has as objects.
  */
-final class GroupTable {
+final class GroupTable<T> {
   private static final int PAGE_BYTES = 1 << 20;
   private static final int FIRST_SLOTS = 1 << 10;
   private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
+  private static final long[] NONE = {};
 
   /** By what a group's struct is chosen, and how many fields it has. */
   record Choice(BaseOrdering order, boolean isGreatest, int fields) {}
@@ -28,45 +28,66 @@ final class GroupTable {
   /** Of the group that is at hand. They are overwritten where they are. */
   final UnsafeRow key;
   final UnsafeRow fixed;
-  final InternalRow winners;
+  final UnsafeRow[] structs;
+  /** In the order of the structs: whether the group has one. */
+  final boolean[] hasStruct;
+  T beside;
 
   private final long mostBytes;
   private final UnsafeRow initial;
   private final Choice[] choices;
-  private final UnsafeRow[] structs;
+  private final Supplier<T> made;
   private final List<byte[]> pages = new ArrayList<>();
+  private final List<T> all = new ArrayList<>();
   private byte[] page;
-  /** The page of the group, and where in it its places of structs begin. */
   private int used;
   private long bytes;
   /** Page and place of a group, and 1 more; 0 where there is none. Beside it the hash of its key. */
   private long[] slots;
   private int[] hashes;
-  private int groups;
   private int at;
+  /** The page of the group that is at hand, and where in it the places of its structs begin. */
   private byte[] here;
   private int places;
 
-  GroupTable(long mostBytes, int keyFields, UnsafeRow initial, Choice[] choices) {
+  /** A group begins with these fixed columns, and with what is made for it. */
+  GroupTable(long mostBytes, int keyFields, UnsafeRow initial, Choice[] choices, Supplier<T> made) {
     this.mostBytes = mostBytes;
     this.initial = initial;
     this.choices = choices;
     key = new UnsafeRow(keyFields);
     fixed = new UnsafeRow(initial.numFields());
     structs = Arrays.stream(choices).map(one -> new UnsafeRow(one.fields())).toArray(UnsafeRow[]::new);
-    winners = new GenericInternalRow((Object[]) structs);
+    hasStruct = new boolean[choices.length];
+    this.made = made;
     clear();
   }
 
+  /** Forgets all groups, and keeps no memory. */
   void clear() {
     pages.clear();
+    all.clear();
     page = null;
+    here = null;
+    beside = null;
     used = 0;
     bytes = 0;
-    groups = 0;
+    slots = NONE;
+    hashes = null;
+    at = 0;
+  }
+
+  /** Forgets all groups; from now on it takes others. */
+  void begin() {
+    clear();
     slots = new long[FIRST_SLOTS];
     hashes = new int[FIRST_SLOTS];
     at = slots.length;
+  }
+
+  /** Counts what is beside the pages. */
+  void grown(long more) {
+    bytes += more;
   }
 
   boolean isFull() {
@@ -85,7 +106,7 @@ final class GroupTable {
     }
     slots[slot] = add(wanted) + 1;
     hashes[slot] = hash;
-    if (++groups > slots.length / 2) {
+    if (all.size() > slots.length / 2) {
       grow();
     }
   }
@@ -135,8 +156,11 @@ final class GroupTable {
     for (int choice = 0; choice < structs.length; choice++) {
       int place = places + 16 * choice;
       long kept = Platform.getLong(here, BASE + place);
-      structs[choice].pointTo(
-          pages.get((int) (kept >>> 32)), BASE + (int) kept, Platform.getInt(here, BASE + place + 8));
+      hasStruct[choice] = kept >= 0;
+      if (hasStruct[choice]) {
+        structs[choice].pointTo(
+            pages.get((int) (kept >>> 32)), BASE + (int) kept, Platform.getInt(here, BASE + place + 8));
+      }
     }
     forward();
   }
@@ -154,11 +178,13 @@ final class GroupTable {
         key.getBaseObject(), key.getBaseOffset(), wanted.getBaseObject(), wanted.getBaseOffset(), size);
   }
 
-  /** A group is the size of its key, its key, its fixed columns, and for each struct its address, size and room. */
+  /** A group is the size of its key and its number, its key, its fixed columns, and for each struct its address, size
+   * and room. */
   private void point(long address) {
     here = pages.get((int) (address >>> 32));
     int from = (int) address;
-    int size = (int) Platform.getLong(here, BASE + from);
+    int size = Platform.getInt(here, BASE + from);
+    beside = all.get(Platform.getInt(here, BASE + from + 4));
     key.pointTo(here, BASE + from + 8, size);
     fixed.pointTo(here, BASE + from + 8 + size, initial.getSizeInBytes());
     places = from + 8 + size + initial.getSizeInBytes();
@@ -166,9 +192,11 @@ final class GroupTable {
 
   private long add(UnsafeRow wanted) {
     int size = wanted.getSizeInBytes();
-    long address = room(8 + size + initial.getSizeInBytes() + 16 * choices.length);
+    long address = room(Math.addExact(size, 8 + initial.getSizeInBytes() + 16 * choices.length));
     int from = (int) address;
-    Platform.putLong(page, BASE + from, size);
+    Platform.putInt(page, BASE + from, size);
+    Platform.putInt(page, BASE + from + 4, all.size());
+    all.add(made.get());
     Platform.copyMemory(wanted.getBaseObject(), wanted.getBaseOffset(), page, BASE + from + 8, size);
     Platform.copyMemory(
         initial.getBaseObject(), initial.getBaseOffset(), page, BASE + from + 8 + size, initial.getSizeInBytes());
@@ -181,7 +209,7 @@ final class GroupTable {
 
   /** Page and place of so many bytes, which are those of rows, so in eights. */
   private long room(int size) {
-    if (page == null || used + size > page.length) {
+    if (page == null || size > page.length - used) {
       page = new byte[Math.max(PAGE_BYTES, size)];
       pages.add(page);
       used = 0;

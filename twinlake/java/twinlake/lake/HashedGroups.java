@@ -2,31 +2,40 @@ package twinlake.lake;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.BindReferences;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
-import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.MutableProjection;
 import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.expressions.package$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.DeclarativeAggregate;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Partial$;
-import org.apache.spark.sql.catalyst.expressions.codegen.GenerateOrdering$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.ThetaSketchAgg;
+import org.apache.spark.sql.catalyst.expressions.aggregate.ThetaSketchState;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
-import org.apache.spark.sql.execution.SortExec;
+import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.aggregate.SortAggregateExec;
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import scala.collection.immutable.IndexedSeq;
@@ -36,11 +45,16 @@ import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction2;
 
 /**
- * Rows aggregated in part, by hash, in the order in which they come: the greatest or least struct of each group, and
- * what has a fixed width beside it. A group comes more than once where all would take more memory than they may:
- * whoever aggregates the parts expects that of parts.
+ * Rows aggregated in part, by hash, in the order in which they come: the greatest or least struct of each group, theta
+ * sketches, and what has a fixed width beside them. A group comes more than once where all would take more memory than
+ * they may: whoever aggregates the parts expects that of parts.
  */
 public final class HashedGroups extends SparkPlan {
+  /** What an object of a group takes, about: a decimal, the row of them. */
+  private static final long OBJECT_BYTES = 100;
+  /** An empty sketch beside its table; that has so many places of 8 bytes, and eight times as many once half are taken. */
+  private static final long SKETCH_BYTES = 300;
+  private static final int FIRST_PLACES = 128;
   private static final long serialVersionUID = 1L;
 
   private final Seq<NamedExpression> keys;
@@ -60,27 +74,53 @@ public final class HashedGroups extends SparkPlan {
     this.bytes = bytes;
   }
 
-  /** The same parts of the rows that it would sort. */
-  static HashedGroups of(SortAggregateExec sorted, long bytes) {
-    return new HashedGroups(
-        sorted.groupingExpressions(), sorted.aggregateExpressions(), sorted.resultExpressions(),
-        ((SortExec) sorted.child()).child(), bytes);
+  /** The same parts, of these rows. */
+  static HashedGroups of(BaseAggregateExec parts, SparkPlan rows, long bytes) {
+    var made = new HashedGroups(
+        parts.groupingExpressions(), parts.aggregateExpressions(), parts.resultExpressions(), rows, bytes);
+    made.copyTagsFrom((SparkPlan) parts);
+    return made;
   }
 
-  /** Whether it is a part that can be computed here. */
-  static boolean can(AggregateExpression one) {
+  /**
+   * Whether these are parts that can be computed here: of groups whose keys are equal where their bytes are, with a
+   * struct or a sketch among them, for whose sake it is done.
+   */
+  static boolean can(BaseAggregateExec parts) {
+    List<AggregateExpression> aggregates = CollectionConverters.asJava(parts.aggregateExpressions());
+    List<Attribute> shown = new ArrayList<>();
+    for (NamedExpression key : CollectionConverters.asJava(parts.groupingExpressions())) {
+      if (!UnsafeRowUtils.isBinaryStable(((Expression) key).dataType())) {
+        return false;
+      }
+      shown.add(key.toAttribute());
+    }
+    boolean isGrouped = !shown.isEmpty();
+    for (AggregateExpression one : aggregates) {
+      shown.addAll(CollectionConverters.asJava(one.aggregateFunction().inputAggBufferAttributes()));
+    }
+    return isGrouped && aggregates.stream().allMatch(HashedGroups::can)
+        && aggregates.stream().anyMatch(one -> isKept(one.aggregateFunction()))
+        && shown.equals(CollectionConverters.asJava(parts.resultExpressions()));
+  }
+
+  private static boolean can(AggregateExpression one) {
+    var aggregate = one.aggregateFunction();
     return one.mode() == Partial$.MODULE$ && !one.isDistinct() && one.filter().isEmpty()
-        && one.aggregateFunction() instanceof DeclarativeAggregate aggregate
-        && (chosen(aggregate) != null
-            || CollectionConverters.asJava(aggregate.aggBufferAttributes()).stream()
+        && (isKept(aggregate) || aggregate instanceof DeclarativeAggregate
+            && CollectionConverters.asJava(aggregate.aggBufferAttributes()).stream()
                 .allMatch(stored -> UnsafeRow.isMutable(stored.dataType())));
   }
 
+  private static boolean isKept(AggregateFunction aggregate) {
+    return aggregate instanceof ThetaSketchAgg || chosen(aggregate) != null;
+  }
+
   /** The struct of which the greatest or least is kept; null of other aggregates. */
-  private static CreateNamedStruct chosen(DeclarativeAggregate aggregate) {
+  private static Expression chosen(AggregateFunction aggregate) {
     boolean chooses = aggregate instanceof Max || aggregate instanceof Min;
-    return chooses && CollectionConverters.asJava(aggregate.children()).get(0) instanceof CreateNamedStruct struct
-        ? struct : null;
+    return chooses && aggregate.dataType() instanceof StructType
+        ? CollectionConverters.asJava(aggregate.children()).get(0) : null;
   }
 
   @Override
@@ -117,7 +157,7 @@ public final class HashedGroups extends SparkPlan {
   @Override
   public SparkPlan mapChildren(Function1<SparkPlan, SparkPlan> by) {
     SparkPlan made = by.apply(child);
-    return made == child ? this : new HashedGroups(keys, aggregates, results, made, bytes);
+    return made == child ? this : (SparkPlan) withNewChildren(Seqs.of(List.of(made)));
   }
 
   @Override
@@ -153,31 +193,43 @@ public final class HashedGroups extends SparkPlan {
     private final long bytes;
     private final List<Expression> keys = new ArrayList<>();
     private final List<Attribute> columns = new ArrayList<>();
-    private final List<Expression> initial = new ArrayList<>();
-    private final List<Expression> updated = new ArrayList<>();
-    private final List<Attribute> fixed = new ArrayList<>();
-    private final List<CreateNamedStruct> structs = new ArrayList<>();
+    private final Stored fixed = new Stored();
+    private final Stored wide = new Stored();
+    private final List<Expression> structs = new ArrayList<>();
     private final List<Boolean> isGreatest = new ArrayList<>();
-    /** Of each aggregate which of the structs it is, or how many of the fixed columns it has: as -1, -2... */
-    private final List<Integer> order = new ArrayList<>();
+    private final List<ThetaSketchAgg> sketches = new ArrayList<>();
+    private final List<Column> parts = new ArrayList<>();
+
+    /** A column of the parts, and where it is kept among those of its sort. */
+    private record Column(Sort sort, int at, DataType type) implements Serializable {}
+
+    private enum Sort { FIXED, STRUCT, SKETCH, WIDE }
 
     Task(HashedGroups plan) {
       bytes = plan.bytes;
       CollectionConverters.asJava(plan.keys).forEach(one -> keys.add((Expression) one));
       columns.addAll(CollectionConverters.asJava(plan.child.output()));
-      for (AggregateExpression one : CollectionConverters.asJava(plan.aggregates)) {
-        var aggregate = (DeclarativeAggregate) one.aggregateFunction();
-        CreateNamedStruct struct = chosen(aggregate);
+      for (AggregateExpression part : CollectionConverters.asJava(plan.aggregates)) {
+        var aggregate = part.aggregateFunction();
+        Expression struct = chosen(aggregate);
         if (struct != null) {
-          order.add(structs.size());
+          parts.add(new Column(Sort.STRUCT, structs.size(), struct.dataType()));
           structs.add(struct);
           isGreatest.add(aggregate instanceof Max);
+        } else if (aggregate instanceof ThetaSketchAgg sketch) {
+          parts.add(new Column(Sort.SKETCH, sketches.size(), DataTypes.BinaryType));
+          sketches.add(BindReferences.bindReference(sketch, package$.MODULE$.AttributeSeq(Seqs.of(columns)), false));
         } else {
-          List<? extends Attribute> stored = CollectionConverters.asJava(aggregate.aggBufferAttributes());
-          order.add(-stored.size());
-          fixed.addAll(stored);
-          initial.addAll(CollectionConverters.asJava(aggregate.initialValues()));
-          updated.addAll(CollectionConverters.asJava(aggregate.updateExpressions()));
+          var declared = (DeclarativeAggregate) aggregate;
+          List<? extends Attribute> stored = CollectionConverters.asJava(declared.aggBufferAttributes());
+          boolean isFixed = stored.stream().allMatch(one -> UnsafeRow.isFixedLength(one.dataType()));
+          Stored all = isFixed ? fixed : wide;
+          for (Attribute column : stored) {
+            parts.add(new Column(isFixed ? Sort.FIXED : Sort.WIDE, all.columns.size(), column.dataType()));
+            all.columns.add(column);
+          }
+          all.initial.addAll(CollectionConverters.asJava(declared.initialValues()));
+          all.updated.addAll(CollectionConverters.asJava(declared.updateExpressions()));
         }
       }
     }
@@ -187,59 +239,118 @@ public final class HashedGroups extends SparkPlan {
       return CollectionConverters.asScala(new Groups(this, rows));
     }
 
-    /** Keys, fixed columns and structs, in the order of the results. */
+    /** The keys, then the parts in their order, out of keys, fixed and wide columns, structs and sketches. */
     private UnsafeProjection result() {
       List<Expression> all = new ArrayList<>();
       for (Expression key : keys) {
         all.add(new BoundReference(all.size(), key.dataType(), key.nullable()));
       }
-      int at = keys.size();
-      for (int one : order) {
-        if (one >= 0) {
-          all.add(new BoundReference(keys.size() + fixed.size() + one, structs.get(one).dataType(), false));
-        }
-        for (int column = one; column < 0; column++) {
-          all.add(new BoundReference(at, fixed.get(at - keys.size()).dataType(), true));
-          at++;
-        }
+      for (Column one : parts) {
+        int first = keys.size() + switch (one.sort) {
+          case FIXED -> 0;
+          case WIDE -> fixed.columns.size();
+          case STRUCT -> fixed.columns.size() + wide.columns.size();
+          case SKETCH -> fixed.columns.size() + wide.columns.size() + structs.size();
+        };
+        all.add(new BoundReference(first + one.at, one.type, one.sort != Sort.SKETCH));
       }
       return UnsafeProjection.create(Seqs.of(all));
+    }
+  }
+
+  /** Columns of aggregates that Spark computes by expressions, which begin and go on from row to row. */
+  private static final class Stored implements Serializable {
+    private static final long serialVersionUID = 1L;
+    private final List<Attribute> columns = new ArrayList<>();
+    private final List<Expression> initial = new ArrayList<>();
+    private final List<Expression> updated = new ArrayList<>();
+
+    private MutableProjection update(List<Attribute> rows) {
+      List<Attribute> known = new ArrayList<>(columns);
+      known.addAll(rows);
+      return MutableProjection$.MODULE$.create(Seqs.of(updated), Seqs.of(known));
+    }
+  }
+
+  /** What a group has as objects: sketches, and decimals that as bytes would have to be parsed for each row. */
+  private static final class Beside {
+    private final ThetaSketchState[] sketches;
+    private final GenericInternalRow wide;
+    private long rows;
+    /** Of the table of each of its sketches, at the most. */
+    private long places = FIRST_PLACES;
+
+    Beside(int sketches, int wide) {
+      this.sketches = new ThetaSketchState[sketches];
+      this.wide = new GenericInternalRow(wide);
     }
   }
 
   private static final class Groups implements Iterator<InternalRow> {
     private final scala.collection.Iterator<InternalRow> rows;
     private final UnsafeProjection keys;
-    private final MutableProjection updated;
+    private final MutableProjection fixed;
+    private final MutableProjection wide;
+    private final MutableProjection initial;
     private final UnsafeProjection[] structs;
+    private final int[] widths;
+    private final ThetaSketchAgg[] sketches;
     private final UnsafeProjection result;
     private final JoinedRow both = new JoinedRow();
-    private final JoinedRow all = new JoinedRow();
-    private final GroupTable table;
+    private final GenericInternalRow kept;
+    private final int wides;
+    /** A sketch's table has twice as many places as it tells apart. */
+    private final long mostPlaces;
+    private final GroupTable<Beside> table;
 
     Groups(Task task, scala.collection.Iterator<InternalRow> rows) {
       this.rows = rows;
       keys = UnsafeProjection.create(Seqs.of(task.keys), Seqs.of(task.columns));
-      List<Attribute> known = new ArrayList<>(task.fixed);
-      known.addAll(task.columns);
-      updated = MutableProjection$.MODULE$.create(Seqs.of(task.updated), Seqs.of(known));
-      int count = task.structs.size();
-      structs = new UnsafeProjection[count];
-      var choices = new GroupTable.Choice[count];
-      for (int one = 0; one < count; one++) {
-        CreateNamedStruct struct = task.structs.get(one);
-        structs[one] = UnsafeProjection.create(struct.valExprs(), Seqs.of(task.columns));
-        var order = GenerateOrdering$.MODULE$.create((StructType) struct.dataType());
-        choices[one] = new GroupTable.Choice(order, task.isGreatest.get(one), ((StructType) struct.dataType()).length());
+      fixed = task.fixed.update(task.columns);
+      wide = task.wide.update(task.columns);
+      wides = task.wide.columns.size();
+      initial = MutableProjection$.MODULE$.create(Seqs.of(task.wide.initial), Seqs.of(List.of()));
+      structs = new UnsafeProjection[task.structs.size()];
+      widths = new int[structs.length];
+      var choices = new GroupTable.Choice[structs.length];
+      for (int one = 0; one < structs.length; one++) {
+        Expression struct = task.structs.get(one);
+        var type = (StructType) struct.dataType();
+        structs[one] = UnsafeProjection.create(Seqs.of(List.of(struct)), Seqs.of(task.columns));
+        widths[one] = type.length();
+        List<DataType> fields = Arrays.stream(type.fields()).map(StructField::dataType).toList();
+        choices[one] = new GroupTable.Choice(
+            RowOrdering.createNaturalAscendingOrdering(Seqs.of(fields)), task.isGreatest.get(one), widths[one]);
       }
-      UnsafeRow initial = UnsafeProjection.create(Seqs.of(task.initial)).apply(InternalRow.empty());
-      table = new GroupTable(task.bytes, task.keys.size(), initial.copy(), choices);
+      sketches = task.sketches.toArray(ThetaSketchAgg[]::new);
+      mostPlaces = Arrays.stream(sketches).mapToLong(one -> 2L << one.lgNomEntries()).max().orElse(0);
+      kept = new GenericInternalRow(structs.length + sketches.length);
+      UnsafeRow begun = UnsafeProjection.create(Seqs.of(task.fixed.initial)).apply(InternalRow.empty());
+      table = new GroupTable<>(task.bytes, task.keys.size(), begun.copy(), choices, this::beside);
       result = task.result();
+    }
+
+    /** For a new group; null where no group has any. */
+    private Beside beside() {
+      if (wides == 0 && sketches.length == 0) {
+        return null;
+      }
+      var made = new Beside(sketches.length, wides);
+      for (int one = 0; one < sketches.length; one++) {
+        made.sketches[one] = sketches[one].createAggregationBuffer();
+      }
+      initial.target(made.wide).apply(InternalRow.empty());
+      table.grown(OBJECT_BYTES * (1 + wides) + (SKETCH_BYTES + 8 * FIRST_PLACES) * sketches.length);
+      return made;
     }
 
     @Override
     public boolean hasNext() {
-      return table.hasNext() || rows.hasNext();
+      if (table.hasNext() || rows.hasNext()) {
+        return true;
+      }
+      table.clear(); // who sorts what came of it keeps this as long as its task goes on
+      return false;
     }
 
     @Override
@@ -248,17 +359,44 @@ public final class HashedGroups extends SparkPlan {
         read();
       }
       table.next();
-      return result.apply(all.apply(both.apply(table.key, table.fixed), table.winners));
+      for (int one = 0; one < structs.length; one++) {
+        kept.update(one, table.hasStruct[one] ? table.structs[one] : null);
+      }
+      for (int one = 0; one < sketches.length; one++) {
+        kept.update(structs.length + one, sketches[one].serialize(table.beside.sketches[one]));
+      }
+      InternalRow found = new JoinedRow(table.key, table.fixed);
+      found = wides == 0 ? found : new JoinedRow(found, table.beside.wide);
+      return result.apply(both.apply(found, kept));
+    }
+
+    private void sketch(Beside group, InternalRow row) {
+      for (int one = 0; one < sketches.length; one++) {
+        group.sketches[one] = sketches[one].update(group.sketches[one], row);
+      }
+      if (++group.rows > group.places / 2 && group.places < mostPlaces) {
+        table.grown(8 * 7 * group.places * sketches.length);
+        group.places *= 8;
+      }
     }
 
     private void read() {
-      table.clear();
+      table.begin();
       while (rows.hasNext() && !table.isFull()) {
         InternalRow row = rows.next();
         table.find(keys.apply(row));
-        updated.target(table.fixed).apply(both.apply(table.fixed, row));
+        fixed.target(table.fixed).apply(both.apply(table.fixed, row));
+        if (wides > 0) {
+          wide.target(table.beside.wide).apply(both.apply(table.beside.wide, row));
+        }
         for (int one = 0; one < structs.length; one++) {
-          table.offer(one, structs[one].apply(row));
+          UnsafeRow struct = structs[one].apply(row);
+          if (!struct.isNullAt(0)) {
+            table.offer(one, struct.getStruct(0, widths[one]));
+          }
+        }
+        if (sketches.length > 0) {
+          sketch(table.beside, row);
         }
       }
       table.rewind();
