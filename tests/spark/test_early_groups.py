@@ -142,7 +142,7 @@ def test_no_row_is_sorted_before_it_is_grouped(spark: SparkSession) -> None:
         ["max(struct(id)) FILTER (WHERE id > 3)"],
         ["max(struct(id))", "max(cast(id as string))"],
         ["max(struct(id))", "collect_set(id)"],
-        ["max(id)"],
+        ["sum(cast(id as decimal(38, 0)))", "max(cast(id as string))"],
         ["theta_union_agg(sketch, 12)"],
     ],
 )
@@ -162,34 +162,45 @@ def test_one_group_of_all_rows_is_left_to_spark(spark: SparkSession) -> None:
     assert found.collect()[0][0] == 9
 
 
-@pytest.mark.parametrize("key", ["id % 2", "if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE"])
-def test_groups_that_end_are_left_to_spark(spark: SparkSession, key: str) -> None:
-    """They are parts no longer, and a hash does not know keys that are equal in several ways."""
+LCASE = "if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE"
+TOP = "max(struct(id))"
+ENDED = {
+    "distinct": ("SELECT DISTINCT key FROM rows", 2),
+    "union": ("SELECT key FROM rows UNION SELECT key FROM rows", 2),
+    "beside a struct": (f"SELECT five, {TOP}, count(DISTINCT key) FROM rows GROUP BY five", 5),
+    "beside a sketch": ("SELECT five, theta_sketch_agg(id), count(DISTINCT key) FROM rows GROUP BY five", 5),
+}
+
+
+@pytest.mark.parametrize("asked, groups", ENDED.values(), ids=ENDED)
+@pytest.mark.parametrize("key", ["cast(id % 2 as string)", LCASE], ids=["binary", "collated"])
+def test_what_ends_groups_is_left_to_spark(spark: SparkSession, key: str, asked: str, groups: int) -> None:
+    """Whatever its parts were made by. Keys of a collation are equal where their bytes are not."""
     rows = spark.range(0, 600, 1, 3).selectExpr(f"{key} AS key", "id", "id % 5 AS five")
-    distinct = rows.select("key").distinct()
-    asked = [
-        distinct,
-        distinct.union(distinct).distinct(),
-        rows.groupBy(expression("concat(key, '!')")).count(),
-        rows.groupBy("five").agg(expression("count(DISTINCT key)")),
-        rows.groupBy("key").agg(expression("count(1)"), expression("max(cast(id as string))")),
-    ]
+    rows.createOrReplaceTempView("rows")
+    found = {}
+    for size in (PLAIN, 1):
+        with groups_of(spark, size):
+            found[size] = sorted(map(repr, spark.sql(asked).collect()))
 
-    for one in asked:
-        with groups_of(spark, PLAIN):
-            plain = sorted(map(repr, one.select("*").collect()))
-        with groups_of(spark, 1):
-            found = one.select("*")
-            assert "HashedGroups" not in plan(found)
-            assert sorted(map(repr, found.collect())) == plain
+    assert found[1] == found[PLAIN]
+    assert len(found[PLAIN]) == (1 if groups == 2 and key == LCASE else groups)
 
 
-def test_keys_that_are_equal_in_several_ways_are_left_to_spark(spark: SparkSession) -> None:
-    rows = spark.range(0, 600, 1, 3).selectExpr("if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE AS key", "id")
-    found = rows.groupBy("key").agg(expression("max(struct(id))"))
+@pytest.mark.parametrize("key", [LCASE, f"struct({LCASE})", f"array({LCASE})"])
+def test_keys_that_are_equal_in_several_ways_are_left_to_spark(spark: SparkSession, key: str) -> None:
+    rows = spark.range(0, 600, 1, 3).selectExpr(f"{key} AS key", "id")
+    found = rows.groupBy("key").agg(expression(TOP))
 
     assert "HashedGroups" not in plan(found)
     assert found.count() == 1
+
+
+def test_a_struct_may_ask_another_table(spark: SparkSession) -> None:
+    spark.range(0, 100, 1, 2).selectExpr("id % 7 AS key", "id").createOrReplaceTempView("rows")
+    asked = "SELECT key, max(struct(id + (SELECT max(id) FROM rows), id)) FROM rows GROUP BY key"
+
+    assert answer(spark, spark.sql(asked), SIZES[-1]) == answer(spark, spark.sql(asked), PLAIN)
 
 
 def test_a_sum_may_be_too_large_for_a_while(spark: SparkSession) -> None:
@@ -235,8 +246,9 @@ def test_without_memory_for_it_plans_are_those_of_spark(spark: SparkSession, siz
 def test_a_size_that_is_none_is_refused(spark: SparkSession, size: str) -> None:
     spark.conf.set(BYTES, size)
     try:
+        assert spark.range(9).count() == 9
         with pytest.raises(Exception, match=rf"spark\.twinlake\.groupBytes is a size like 64m, .*not {size}"):
-            spark.range(9).collect()
+            spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP)).collect()
     finally:
         spark.conf.unset(BYTES)
 
@@ -273,7 +285,41 @@ def test_a_state_is_the_same_without_it(spark: SparkSession, table: Aggregate | 
     states = table.partial(rows)
 
     assert answer(spark, states, 1) == answer(spark, states, SIZES[-1]) == answer(spark, states, PLAIN)
-    merged = table.merge(states.unionAll(states))
-    with groups_of(spark, PLAIN):
-        plain = sorted(map(repr, merged.select("*").collect()))
-    assert sorted(map(repr, merged.collect())) == plain
+
+
+def test_a_state_is_merged_the_same_without_it(spark: SparkSession) -> None:
+    states = NEWEST.partial(packed(spark, generated(80)).repartition(3))
+    merged = NEWEST.merge(states.unionAll(states))
+
+    assert answer(spark, merged, 1) == answer(spark, merged, SIZES[-1]) == answer(spark, merged, PLAIN)
+    assert merged.count() == states.count()
+
+
+def test_rows_in_the_order_that_somebody_asked_for_stay_in_it(spark: SparkSession) -> None:
+    rows = spark.range(0, 100, 1, 1).selectExpr("id % 7 AS key", "id").sortWithinPartitions("key", "id")
+    found = rows.groupBy("key").agg(expression("first(id)"), expression(TOP))
+
+    assert "HashedGroups" not in plan(found)
+    assert [one[1] for one in found.orderBy("key").collect()] == [*range(7)]
+
+
+def test_sketches_are_counted_as_large_as_they_are(spark: SparkSession) -> None:
+    """As parts: those of a table that is emptied often are more than its groups are."""
+
+    def parts(groups: int, each: int, lg: int, size: int) -> int:
+        rows = spark.range(0, groups * each, 1, 1).selectExpr(
+            f"id % {groups} AS key", f"id div {groups} AS of"
+        )
+        found = rows.repartition(1).groupBy("key").agg(expression(f"theta_sketch_agg(of, {lg})"))
+        java: Any = found._jdf
+        with groups_of(spark, size):
+            node = java.queryExecution().executedPlan()
+            while node.nodeName() != "HashedGroups":
+                node = node.children().head()
+            return int(node.execute().count())
+
+    page = 1 << 20
+    # of 12: 128 places of 8 bytes, 1,024 from 65 values on
+    assert parts(900, 60, 12, 3 * page) == 900 < parts(900, 70, 12, 3 * page)
+    assert parts(90, 600, 8, 3 * page) == 90  # 512 places, and never more
+    assert parts(90, 600, 12, 3 * page) > 90  # 8,192

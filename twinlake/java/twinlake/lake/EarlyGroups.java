@@ -5,6 +5,8 @@ import java.util.List;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.GenerateExec;
@@ -26,7 +28,7 @@ import scala.runtime.BoxedUnit;
 /**
  * Where Spark sorts rows to aggregate them in part, as it does for the greatest struct of each group, and for sketches
  * once there are 128 groups, they are grouped by hash instead ({@link HashedGroups}); what is left, a row a group, is
- * sorted as before. Plans and answers are otherwise those of Spark.
+ * sorted where whoever is above wants an order. Plans and answers are otherwise those of Spark.
  */
 public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   /** A setting of a session: how many bytes the groups of a task may take; 0 leaves plans as Spark makes them. */
@@ -50,8 +52,8 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
   private static final class Unsorted extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {
-      long bytes = bytes(conf().getConfString(BYTES, MEASURED));
-      return bytes <= 0 ? plan : (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
+      String size = conf().getConfString(BYTES, MEASURED);
+      return (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
         @Override
         public boolean isDefinedAt(SparkPlan part) {
           return CollectionConverters.asJava(part.children()).stream().anyMatch(one -> rowsOf(one) != null);
@@ -59,20 +61,24 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
 
         @Override
         public SparkPlan apply(SparkPlan part) {
-          return over(part, bytes);
+          return over(part, bytes(size));
         }
       });
     }
   }
 
   private static SparkPlan over(SparkPlan part, long bytes) {
+    if (bytes == 0) {
+      return part;
+    }
     List<Seq<SortOrder>> orders = CollectionConverters.asJava(part.requiredChildOrdering());
     List<SparkPlan> children = new ArrayList<>();
     for (SparkPlan child : CollectionConverters.asJava(part.children())) {
       Seq<SortOrder> order = orders.get(children.size());
       SparkPlan rows = rowsOf(child);
       SparkPlan grouped = rows == null ? child : HashedGroups.of((BaseAggregateExec) child, rows, bytes);
-      children.add(grouped == child || CollectionConverters.asJava(order).isEmpty() ? grouped : new SortExec(order, false, grouped, 0));
+      boolean isSorted = grouped == child || CollectionConverters.asJava(order).isEmpty();
+      children.add(isSorted ? grouped : new SortExec(order, false, grouped, 0));
     }
     return (SparkPlan) part.withNewChildren(Vector$.MODULE$.from(CollectionConverters.asScala(children)));
   }
@@ -99,11 +105,13 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
   }
 
   /**
-   * Whether a row may become any number of rows before they are exchanged. Only a sort takes those one by one: Spark
-   * collects them in memory for everybody else.
+   * Whether a row may become any number of rows before they are exchanged. A sort in the same program takes those one by
+   * one; for a node without a program Spark collects them in memory.
    */
   private static boolean isMany(SparkPlan plan) {
-    return plan instanceof GenerateExec || plan instanceof BaseJoinExec
-        || !(plan instanceof Exchange) && CollectionConverters.asJava(plan.children()).stream().anyMatch(EarlyGroups::isMany);
+    boolean isJoined = plan instanceof BaseJoinExec join
+        && join.joinType() != LeftSemi$.MODULE$ && join.joinType() != LeftAnti$.MODULE$;
+    return isJoined || plan instanceof GenerateExec || !(plan instanceof Exchange)
+        && CollectionConverters.asJava(plan.children()).stream().anyMatch(EarlyGroups::isMany);
   }
 }

@@ -29,6 +29,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Partial$;
 import org.apache.spark.sql.catalyst.expressions.aggregate.ThetaSketchAgg;
 import org.apache.spark.sql.catalyst.expressions.aggregate.ThetaSketchState;
+import org.apache.spark.sql.catalyst.expressions.aggregate.UpdatableSketchBuffer;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.util.UnsafeRowUtils;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -46,15 +47,14 @@ import scala.runtime.AbstractFunction2;
 
 /**
  * Rows aggregated in part, by hash, in the order in which they come: the greatest or least struct of each group, theta
- * sketches, and what has a fixed width beside them. A group comes more than once where all would take more memory than
- * they may: whoever aggregates the parts expects that of parts.
+ * sketches, and beside them what Spark updates in place. A group comes more than once where all would take more memory
+ * than they may: whoever aggregates the parts expects that of parts.
  */
 public final class HashedGroups extends SparkPlan {
   /** What an object of a group takes, about: a decimal, the row of them. */
   private static final long OBJECT_BYTES = 100;
-  /** An empty sketch beside its table; that has so many places of 8 bytes, and eight times as many once half are taken. */
+  /** A sketch beside its table. */
   private static final long SKETCH_BYTES = 300;
-  private static final int FIRST_PLACES = 128;
   private static final long serialVersionUID = 1L;
 
   private final Seq<NamedExpression> keys;
@@ -88,20 +88,14 @@ public final class HashedGroups extends SparkPlan {
    */
   static boolean can(BaseAggregateExec parts) {
     List<AggregateExpression> aggregates = CollectionConverters.asJava(parts.aggregateExpressions());
-    List<Attribute> shown = new ArrayList<>();
-    for (NamedExpression key : CollectionConverters.asJava(parts.groupingExpressions())) {
-      if (!UnsafeRowUtils.isBinaryStable(((Expression) key).dataType())) {
-        return false;
-      }
-      shown.add(key.toAttribute());
-    }
-    boolean isGrouped = !shown.isEmpty();
-    for (AggregateExpression one : aggregates) {
-      shown.addAll(CollectionConverters.asJava(one.aggregateFunction().inputAggBufferAttributes()));
-    }
-    return isGrouped && aggregates.stream().allMatch(HashedGroups::can)
-        && aggregates.stream().anyMatch(one -> isKept(one.aggregateFunction()))
-        && shown.equals(CollectionConverters.asJava(parts.resultExpressions()));
+    List<NamedExpression> keys = CollectionConverters.asJava(parts.groupingExpressions());
+    return !keys.isEmpty() && keys.stream().allMatch(one -> UnsafeRowUtils.isBinaryStable(type(one)))
+        && aggregates.stream().allMatch(HashedGroups::can)
+        && aggregates.stream().anyMatch(one -> isKept(one.aggregateFunction()));
+  }
+
+  private static DataType type(NamedExpression one) {
+    return ((Expression) one).dataType();
   }
 
   private static boolean can(AggregateExpression one) {
@@ -275,13 +269,13 @@ public final class HashedGroups extends SparkPlan {
   /** What a group has as objects: sketches, and decimals that as bytes would have to be parsed for each row. */
   private static final class Beside {
     private final ThetaSketchState[] sketches;
+    /** Of the table of each sketch. */
+    private final long[] places;
     private final GenericInternalRow wide;
-    private long rows;
-    /** Of the table of each of its sketches, at the most. */
-    private long places = FIRST_PLACES;
 
     Beside(int sketches, int wide) {
       this.sketches = new ThetaSketchState[sketches];
+      this.places = new long[sketches];
       this.wide = new GenericInternalRow(wide);
     }
   }
@@ -299,8 +293,6 @@ public final class HashedGroups extends SparkPlan {
     private final JoinedRow both = new JoinedRow();
     private final GenericInternalRow kept;
     private final int wides;
-    /** A sketch's table has twice as many places as it tells apart. */
-    private final long mostPlaces;
     private final GroupTable<Beside> table;
 
     Groups(Task task, scala.collection.Iterator<InternalRow> rows) {
@@ -323,7 +315,6 @@ public final class HashedGroups extends SparkPlan {
             RowOrdering.createNaturalAscendingOrdering(Seqs.of(fields)), task.isGreatest.get(one), widths[one]);
       }
       sketches = task.sketches.toArray(ThetaSketchAgg[]::new);
-      mostPlaces = Arrays.stream(sketches).mapToLong(one -> 2L << one.lgNomEntries()).max().orElse(0);
       kept = new GenericInternalRow(structs.length + sketches.length);
       UnsafeRow begun = UnsafeProjection.create(Seqs.of(task.fixed.initial)).apply(InternalRow.empty());
       table = new GroupTable<>(task.bytes, task.keys.size(), begun.copy(), choices, this::beside);
@@ -338,9 +329,11 @@ public final class HashedGroups extends SparkPlan {
       var made = new Beside(sketches.length, wides);
       for (int one = 0; one < sketches.length; one++) {
         made.sketches[one] = sketches[one].createAggregationBuffer();
+        made.places[one] = firstPlaces(sketches[one].lgNomEntries());
+        table.grown(SKETCH_BYTES + 8 * made.places[one]);
       }
       initial.target(made.wide).apply(InternalRow.empty());
-      table.grown(OBJECT_BYTES * (1 + wides) + (SKETCH_BYTES + 8 * FIRST_PLACES) * sketches.length);
+      table.grown(OBJECT_BYTES * (1 + wides));
       return made;
     }
 
@@ -370,13 +363,22 @@ public final class HashedGroups extends SparkPlan {
       return result.apply(both.apply(found, kept));
     }
 
+    /** A table has 32 to 128 places of 8 bytes at first, so that it comes to twice the nominal entries by eights. */
+    private static long firstPlaces(int lgNominal) {
+      return 32L << (lgNominal < 5 ? 0 : (lgNominal - 4) % 3);
+    }
+
+    /** A table that is half full becomes eight times as large, up to twice the nominal entries. */
     private void sketch(Beside group, InternalRow row) {
       for (int one = 0; one < sketches.length; one++) {
-        group.sketches[one] = sketches[one].update(group.sketches[one], row);
-      }
-      if (++group.rows > group.places / 2 && group.places < mostPlaces) {
-        table.grown(8 * 7 * group.places * sketches.length);
-        group.places *= 8;
+        ThetaSketchState state = sketches[one].update(group.sketches[one], row);
+        group.sketches[one] = state;
+        long places = group.places[one];
+        if (state instanceof UpdatableSketchBuffer held && 2 * held.sketch().getRetainedEntries() > places
+            && places < 2L << sketches[one].lgNomEntries()) {
+          group.places[one] = 8 * places;
+          table.grown(8 * 7 * places);
+        }
       }
     }
 
