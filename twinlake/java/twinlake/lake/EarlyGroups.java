@@ -56,31 +56,33 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
       return (SparkPlan) plan.transformUp(new AbstractPartialFunction<SparkPlan, SparkPlan>() {
         @Override
         public boolean isDefinedAt(SparkPlan part) {
-          return CollectionConverters.asJava(part.children()).stream().anyMatch(one -> rowsOf(one) != null);
+          return true;
         }
 
         @Override
         public SparkPlan apply(SparkPlan part) {
-          return over(part, bytes(size));
+          return over(part, size);
         }
       });
     }
   }
 
-  private static SparkPlan over(SparkPlan part, long bytes) {
-    if (bytes == 0) {
-      return part;
-    }
+  /** The same plan where none of its children is grouped otherwise. */
+  private static SparkPlan over(SparkPlan part, String size) {
     List<Seq<SortOrder>> orders = CollectionConverters.asJava(part.requiredChildOrdering());
-    List<SparkPlan> children = new ArrayList<>();
-    for (SparkPlan child : CollectionConverters.asJava(part.children())) {
-      Seq<SortOrder> order = orders.get(children.size());
-      SparkPlan rows = rowsOf(child);
-      SparkPlan grouped = rows == null ? child : HashedGroups.of((BaseAggregateExec) child, rows, bytes);
-      boolean isSorted = grouped == child || CollectionConverters.asJava(order).isEmpty();
-      children.add(isSorted ? grouped : new SortExec(order, false, grouped, 0));
+    List<SparkPlan> children = new ArrayList<>(CollectionConverters.asJava(part.children()));
+    boolean isOther = false;
+    for (int one = 0; one < children.size(); one++) {
+      SparkPlan rows = rowsOf(children.get(one));
+      long bytes = rows == null ? 0 : bytes(size);
+      if (bytes > 0) {
+        SparkPlan grouped = HashedGroups.of((BaseAggregateExec) children.get(one), rows, bytes);
+        boolean isOrdered = !CollectionConverters.asJava(orders.get(one)).isEmpty();
+        children.set(one, isOrdered ? new SortExec(orders.get(one), false, grouped, 0) : grouped);
+        isOther = true;
+      }
     }
-    return (SparkPlan) part.withNewChildren(Vector$.MODULE$.from(CollectionConverters.asScala(children)));
+    return isOther ? (SparkPlan) part.withNewChildren(Vector$.MODULE$.from(CollectionConverters.asScala(children))) : part;
   }
 
   private static long bytes(String size) {

@@ -287,7 +287,6 @@ public final class HashedGroups extends SparkPlan {
     private final MutableProjection wide;
     private final MutableProjection initial;
     private final UnsafeProjection[] structs;
-    private final int[] widths;
     private final ThetaSketchAgg[] sketches;
     private final UnsafeProjection result;
     private final JoinedRow both = new JoinedRow();
@@ -303,16 +302,14 @@ public final class HashedGroups extends SparkPlan {
       wides = task.wide.columns.size();
       initial = MutableProjection$.MODULE$.create(Seqs.of(task.wide.initial), Seqs.of(List.of()));
       structs = new UnsafeProjection[task.structs.size()];
-      widths = new int[structs.length];
       var choices = new GroupTable.Choice[structs.length];
       for (int one = 0; one < structs.length; one++) {
         Expression struct = task.structs.get(one);
         var type = (StructType) struct.dataType();
         structs[one] = UnsafeProjection.create(Seqs.of(List.of(struct)), Seqs.of(task.columns));
-        widths[one] = type.length();
         List<DataType> fields = Arrays.stream(type.fields()).map(StructField::dataType).toList();
         choices[one] = new GroupTable.Choice(
-            RowOrdering.createNaturalAscendingOrdering(Seqs.of(fields)), task.isGreatest.get(one), widths[one]);
+            RowOrdering.createNaturalAscendingOrdering(Seqs.of(fields)), task.isGreatest.get(one), fields.size());
       }
       sketches = task.sketches.toArray(ThetaSketchAgg[]::new);
       kept = new GenericInternalRow(structs.length + sketches.length);
@@ -394,12 +391,10 @@ public final class HashedGroups extends SparkPlan {
         for (int one = 0; one < structs.length; one++) {
           UnsafeRow struct = structs[one].apply(row);
           if (!struct.isNullAt(0)) {
-            table.offer(one, struct.getStruct(0, widths[one]));
+            table.offer(one, struct.getStruct(0, table.structs[one].numFields()));
           }
         }
-        if (sketches.length > 0) {
-          sketch(table.beside, row);
-        }
+        sketch(table.beside, row);
       }
       table.rewind();
     }
