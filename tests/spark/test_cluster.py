@@ -75,6 +75,7 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         "spark.delta.logStore.file.impl", "spark.databricks.delta.commitValidation.enabled",
         "spark.hadoop.fs.file.impl", "spark.scheduler.mode", "spark.driver.host", "spark.local.dir",
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "spark.authenticate.secret",
+        "spark.twinlake.lake",
     ],
 )  # fmt: skip
 def test_what_answers_depend_on_cannot_be_set(name: str) -> None:
@@ -89,6 +90,7 @@ def test_what_answers_depend_on_cannot_be_set(name: str) -> None:
         "spark.executor.memory", "spark.cores.max", "spark.sql.shuffle.partitions", "spark.driver.port",
         "spark.sql.adaptive.enabled", "spark.driver.bindAddress", "spark.kubernetes.container.image",
         "spark.hadoop.fs.s3a.endpoint", "spark.authenticate.secret.file", "spark.eventLog.enabled",
+        "spark.twinlake.groupBytes",
     ],
 )  # fmt: skip
 def test_what_decides_only_where_and_how_fast_can_be_set(name: str) -> None:

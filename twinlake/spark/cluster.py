@@ -35,8 +35,9 @@ FREE = (
     "spark.sql.broadcastTimeout", "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes",
     "spark.sql.files.minPartitionNum", "spark.sql.files.maxPartitionNum", "spark.sql.objectHashAggregate.",
     "spark.sql.leafNodeDefaultParallelism", "spark.sql.sources.parallelPartitionDiscovery.",
+    "spark.twinlake.groupBytes",
 )  # fmt: skip
-"""Of Spark's SQL those that decide how fast an answer is, and never what it is."""
+"""Of Spark's SQL, and ours beside it, those that decide how fast an answer is, and never what it is."""
 REFUSED = {
     "spark.master": "it is `master` of [spark]",
     "spark.submit.deployMode": "the lake server itself is the driver",
@@ -48,7 +49,7 @@ REFUSED = {
     "spark.executor.userClassPathFirst": "executors must run the driver's Spark",
     "spark.local.dir": "the driver's is in $TWINLAKE_HOME; that of executors is set where they run, "
     "by SPARK_LOCAL_DIRS",
-    "spark.twinlake.": "it is `uri` of [lake]",
+    "spark.twinlake.lake": "it is `uri` of [lake]",
     "spark.scheduler.": "the stream's tasks go before those of jobs by it",
     "spark.sql.": "it may change what an answer is, and a table would not equal the one of another day",
     "spark.delta.": "commits would not be made once, or could overwrite each other",

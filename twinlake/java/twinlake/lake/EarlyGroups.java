@@ -31,7 +31,7 @@ import scala.runtime.BoxedUnit;
  * sorted where whoever is above wants an order. Plans and answers are otherwise those of Spark.
  */
 public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
-  /** A setting of a session: how many bytes the groups of a task may take; 0 leaves plans as Spark makes them. */
+  /** How many bytes the groups of one aggregate of a task may take; 0 leaves plans as Spark makes them. */
   static final String BYTES = "spark.twinlake.groupBytes";
   private static final String MEASURED = "64m";
 
@@ -61,14 +61,14 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
 
         @Override
         public SparkPlan apply(SparkPlan part) {
-          return over(part, size);
+          return regrouped(part, size);
         }
       });
     }
   }
 
   /** The same plan where none of its children is grouped otherwise. */
-  private static SparkPlan over(SparkPlan part, String size) {
+  private static SparkPlan regrouped(SparkPlan part, String size) {
     List<Seq<SortOrder>> orders = CollectionConverters.asJava(part.requiredChildOrdering());
     List<SparkPlan> children = new ArrayList<>(CollectionConverters.asJava(part.children()));
     boolean isOther = false;
@@ -98,22 +98,22 @@ public final class EarlyGroups extends AbstractFunction1<SparkSessionExtensions,
     if (!(plan instanceof BaseAggregateExec parts) || parts.isStreaming() || !HashedGroups.can(parts)) {
       return null;
     }
-    if (plan instanceof ObjectHashAggregateExec hashed) {
+    if (plan instanceof ObjectHashAggregateExec hashed) { // it has no program either, whatever its rows are made of
       return hashed.child();
     }
     int keys = CollectionConverters.asJava(parts.groupingExpressions()).size();
     return plan instanceof SortAggregateExec sorted && sorted.child() instanceof SortExec sort && !sort.global()
-        && CollectionConverters.asJava(sort.sortOrder()).size() == keys && !isMany(sort.child()) ? sort.child() : null;
+        && CollectionConverters.asJava(sort.sortOrder()).size() == keys && !multipliesRows(sort.child()) ? sort.child() : null;
   }
 
   /**
    * Whether a row may become any number of rows before they are exchanged. A sort in the same program takes those one by
    * one; for a node without a program Spark collects them in memory.
    */
-  private static boolean isMany(SparkPlan plan) {
+  private static boolean multipliesRows(SparkPlan plan) {
     boolean isJoined = plan instanceof BaseJoinExec join
         && join.joinType() != LeftSemi$.MODULE$ && join.joinType() != LeftAnti$.MODULE$;
     return isJoined || plan instanceof GenerateExec || !(plan instanceof Exchange)
-        && CollectionConverters.asJava(plan.children()).stream().anyMatch(EarlyGroups::isMany);
+        && CollectionConverters.asJava(plan.children()).stream().anyMatch(EarlyGroups::multipliesRows);
   }
 }

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.function.Supplier;
+import org.apache.spark.memory.MemoryConsumer;
 import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
@@ -18,6 +19,8 @@ import org.apache.spark.unsafe.array.ByteArrayMethods;
  */
 final class GroupTable<T> {
   private static final int PAGE_BYTES = 1 << 20;
+  /** So much they may take whatever else needs memory: handed on one at a time they are of no use. It fits into caches. */
+  private static final long FEW_BYTES = 4 * PAGE_BYTES;
   private static final int FIRST_SLOTS = 1 << 10;
   private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
   private static final long[] NONE = {};
@@ -34,6 +37,7 @@ final class GroupTable<T> {
   T beside;
 
   private final long mostBytes;
+  private final MemoryConsumer memory;
   private final UnsafeRow initial;
   private final Choice[] choices;
   private final Supplier<T> made;
@@ -42,6 +46,9 @@ final class GroupTable<T> {
   private byte[] page;
   private int used;
   private long bytes;
+  /** How many of them Spark has given; it has no more where they are fewer. */
+  private long given;
+  private boolean isFew;
   /** Page and place of a group, and 1 more; 0 where there is none. Beside it the hash of its key. */
   private long[] slots;
   private int[] hashes;
@@ -50,9 +57,11 @@ final class GroupTable<T> {
   private byte[] here;
   private int places;
 
-  /** A group begins with these fixed columns, and with what is made for it. */
-  GroupTable(long mostBytes, int keyFields, UnsafeRow initial, Choice[] choices, Supplier<T> made) {
+  /** A group begins with these fixed columns, and with what is made for it. By this memory Spark counts what they take. */
+  GroupTable(
+      long mostBytes, MemoryConsumer memory, int keyFields, UnsafeRow initial, Choice[] choices, Supplier<T> made) {
     this.mostBytes = mostBytes;
+    this.memory = memory;
     this.initial = initial;
     this.choices = choices;
     key = new UnsafeRow(keyFields);
@@ -70,28 +79,43 @@ final class GroupTable<T> {
     page = null;
     here = null;
     beside = null;
+    key.pointTo(null, 0, 0);
+    fixed.pointTo(null, 0, 0);
+    for (UnsafeRow struct : structs) {
+      struct.pointTo(null, 0, 0);
+    }
     used = 0;
+    memory.freeMemory(given);
+    given = 0;
     bytes = 0;
     slots = NONE;
     hashes = null;
     at = 0;
   }
 
-  /** Forgets all groups; from now on it takes others. */
-  void begin() {
+  /** Forgets all groups; from now on it takes others, few of them where those of one key come after one another. */
+  void begin(boolean isFew) {
     clear();
+    this.isFew = isFew;
     slots = new long[FIRST_SLOTS];
     hashes = new int[FIRST_SLOTS];
     at = slots.length;
   }
 
-  /** Counts what is beside the pages. */
+  /** Counts what has been taken, in pages or beside them. */
   void grown(long more) {
+    if (given == bytes) {
+      given += memory.acquireMemory(more);
+    }
     bytes += more;
   }
 
   boolean isFull() {
-    return bytes >= mostBytes;
+    return bytes >= (isFew || given < bytes ? Math.min(mostBytes, FEW_BYTES) : mostBytes);
+  }
+
+  int size() {
+    return all.size();
   }
 
   /** Puts the group of this key at hand, a new one where there is none. */
@@ -213,7 +237,7 @@ final class GroupTable<T> {
       page = new byte[Math.max(PAGE_BYTES, size)];
       pages.add(page);
       used = 0;
-      bytes += page.length;
+      grown(page.length);
     }
     long address = (long) (pages.size() - 1) << 32 | used;
     used += size;
@@ -225,7 +249,7 @@ final class GroupTable<T> {
     int[] known = hashes;
     slots = new long[before.length * 2];
     hashes = new int[slots.length];
-    bytes += 12L * before.length;
+    grown(12L * before.length);
     for (int one = 0; one < before.length; one++) {
       if (before[one] != 0) {
         int slot = known[one] & slots.length - 1;

@@ -30,6 +30,7 @@ KEYS = {
     "decimals": "cast(id % 5 as decimal(30, 2))",
     "each": "concat('k', id)",
 }
+TOP = "max(struct(id))"
 NOISE = "pmod(xxhash64(id, 5), 1000)"
 LONG = (
     f"named_struct('n', if({NOISE} % 9 = 0, NULL, {NOISE} % 50), "
@@ -94,6 +95,36 @@ def test_it_is_the_answer_of_spark(spark: SparkSession, key: str, aggregates: li
             assert answer(spark, found, size) == plain
 
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+@pytest.mark.parametrize("aggregates", AGGREGATES.values(), ids=AGGREGATES)
+def test_it_is_the_answer_of_spark_where_no_program_is_made(
+    spark: SparkSession, aggregates: list[str]
+) -> None:
+    """As the SQL server computes a statement over few rows."""
+    session = spark.newSession()
+    for name, value in INTERPRETED.items():
+        session.conf.set(name, value)
+    rows = session.range(0, 600, 1, 3).selectExpr(f"{KEYS['structs']} AS key", "id")
+    found = rows.groupBy("key").agg(*map(expression, aggregates))
+
+    plain = answer(session, found, PLAIN)
+    assert all(answer(session, found, size) == plain for size in SIZES)
+
+
+def test_sums_of_doubles_are_equal_but_for_their_last_digits(spark: SparkSession) -> None:
+    """They depend on where parts are handed on, as they do where partitions end."""
+    rows = spark.range(0, 600, 1, 3).selectExpr("id % 7 AS key", f"{NOISE} * 0.1D AS value", "id")
+    found = rows.groupBy("key").agg(expression(TOP), expression("sum(value) AS total"))
+    totals = {}
+    for size in (PLAIN, *SIZES):
+        with groups_of(spark, size):
+            totals[size] = {row.key: row.total for row in found.select("*").collect()}
+
+    assert all(totals[size] == pytest.approx(totals[PLAIN], rel=1e-12) for size in SIZES)
+
+
 def expression(text: str) -> Any:
     from pyspark.sql import functions as F
 
@@ -118,7 +149,7 @@ def test_many_groups_and_large_rows_are_grouped_in_turns(spark: SparkSession) ->
 
 
 def test_nothing_gives_nothing(spark: SparkSession) -> None:
-    found = spark.range(5).where("id > 9").groupBy(expression("-id")).agg(expression("max(struct(id))"))
+    found = spark.range(5).where("id > 9").groupBy(expression("-id")).agg(expression(TOP))
 
     assert answer(spark, found, SIZES[-1]) == []
 
@@ -126,12 +157,12 @@ def test_nothing_gives_nothing(spark: SparkSession) -> None:
 def test_no_row_is_sorted_before_it_is_grouped(spark: SparkSession) -> None:
     rows = spark.range(0, 100, 1, 3).selectExpr("id % 7 AS key", "id")
 
-    over_an_exchange = plan(rows.groupBy("key").agg(expression("max(struct(id))")))
+    over_an_exchange = plan(rows.groupBy("key").agg(expression(TOP)))
     assert [over_an_exchange.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [1, 1, 1]
     assert over_an_exchange.index("Sort [") < over_an_exchange.index("HashedGroups")
     sketched = plan(rows.groupBy("key").agg(expression("theta_sketch_agg(id, 12)")))
     assert [sketched.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [0, 1, 1]
-    in_one = plan(rows.coalesce(1).groupBy("key").agg(expression("max(struct(id))")))
+    in_one = plan(rows.coalesce(1).groupBy("key").agg(expression(TOP)))
     assert [in_one.count(one) for one in ("Sort [", "HashedGroups", "Exchange")] == [1, 1, 0]
     assert in_one.index("Sort [") < in_one.index("HashedGroups")
 
@@ -152,7 +183,7 @@ def test_what_it_does_not_know_is_left_to_spark(spark: SparkSession, aggregates:
     found = rows.groupBy("key").agg(*map(expression, aggregates))
 
     assert "HashedGroups" not in plan(found)
-    assert found.count() == 7
+    assert len(found.collect()) == 7
 
 
 def test_one_group_of_all_rows_is_left_to_spark(spark: SparkSession) -> None:
@@ -163,7 +194,6 @@ def test_one_group_of_all_rows_is_left_to_spark(spark: SparkSession) -> None:
 
 
 LCASE = "if(id % 2 = 0, 'a', 'A') COLLATE UTF8_LCASE"
-TOP = "max(struct(id))"
 ENDED = {
     "distinct": ("SELECT DISTINCT key FROM rows", 2),
     "union": ("SELECT key FROM rows UNION SELECT key FROM rows", 2),
@@ -193,7 +223,7 @@ def test_keys_that_are_equal_in_several_ways_are_left_to_spark(spark: SparkSessi
     found = rows.groupBy("key").agg(expression(TOP))
 
     assert "HashedGroups" not in plan(found)
-    assert found.count() == 1
+    assert len(found.collect()) == 1
 
 
 def test_a_struct_may_ask_another_table(spark: SparkSession) -> None:
@@ -225,9 +255,9 @@ def test_rows_that_one_row_becomes_are_sorted_by_spark(spark: SparkSession, more
         "cross join": rows.crossJoin(rows.selectExpr("id AS other").limit(3)),
     }[more]
 
-    found = plan(many.groupBy("key").agg(expression("max(struct(id))")))
+    found = plan(many.groupBy("key").agg(expression(TOP)))
     assert "HashedGroups" not in found
-    exchanged = many.repartition(3).groupBy("key").agg(expression("max(struct(id))"))
+    exchanged = many.repartition(3).groupBy("key").agg(expression(TOP))
     assert "HashedGroups" in plan(exchanged)
 
 
@@ -235,9 +265,9 @@ def test_rows_that_one_row_becomes_are_sorted_by_spark(spark: SparkSession, more
 def test_without_memory_for_it_plans_are_those_of_spark(spark: SparkSession, size: str) -> None:
     spark.conf.set(BYTES, size)
     try:
-        found = spark.range(9).groupBy(expression("id % 2")).agg(expression("max(struct(id))"))
+        found = spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP))
         assert "HashedGroups" not in plan(found)
-        assert found.count() == 2
+        assert len(found.collect()) == 2
     finally:
         spark.conf.unset(BYTES)
 
@@ -292,7 +322,7 @@ def test_a_state_is_merged_the_same_without_it(spark: SparkSession) -> None:
     merged = NEWEST.merge(states.unionAll(states))
 
     assert answer(spark, merged, 1) == answer(spark, merged, SIZES[-1]) == answer(spark, merged, PLAIN)
-    assert merged.count() == states.count()
+    assert len(merged.collect()) == len(states.collect())
 
 
 def test_rows_in_the_order_that_somebody_asked_for_stay_in_it(spark: SparkSession) -> None:
@@ -303,23 +333,49 @@ def test_rows_in_the_order_that_somebody_asked_for_stay_in_it(spark: SparkSessio
     assert [one[1] for one in found.orderBy("key").collect()] == [*range(7)]
 
 
-def test_sketches_are_counted_as_large_as_they_are(spark: SparkSession) -> None:
-    """As parts: those of a table that is emptied often are more than its groups are."""
+def parts_of(spark: SparkSession, found: DataFrame, size: int) -> int:
+    """How many groups are handed on: those of a table that is emptied often are more than its groups are."""
+    java: Any = found._jdf
+    with groups_of(spark, size):
+        node = java.queryExecution().executedPlan()
+        while node.nodeName() != "HashedGroups":
+            node = node.children().head()
+        return int(node.execute().count())
 
+
+def test_sketches_are_counted_as_large_as_they_are(spark: SparkSession) -> None:
     def parts(groups: int, each: int, lg: int, size: int) -> int:
         rows = spark.range(0, groups * each, 1, 1).selectExpr(
             f"id % {groups} AS key", f"id div {groups} AS of"
         )
         found = rows.repartition(1).groupBy("key").agg(expression(f"theta_sketch_agg(of, {lg})"))
-        java: Any = found._jdf
-        with groups_of(spark, size):
-            node = java.queryExecution().executedPlan()
-            while node.nodeName() != "HashedGroups":
-                node = node.children().head()
-            return int(node.execute().count())
+        return parts_of(spark, found, size)
 
     page = 1 << 20
     # of 12: 128 places of 8 bytes, 1,024 from 65 values on
     assert parts(900, 60, 12, 3 * page) == 900 < parts(900, 70, 12, 3 * page)
     assert parts(90, 600, 8, 3 * page) == 90  # 512 places, and never more
     assert parts(90, 600, 12, 3 * page) > 90  # 8,192
+
+
+def test_groups_take_no_memory_that_spark_does_not_have(spark: SparkSession) -> None:
+    """Other tasks hold nearly all of it: groups are handed on sooner, and what they had is given back."""
+    rows = spark.range(0, 80_000, 1, 1).selectExpr("id % 40000 AS key", "id")
+    found = rows.groupBy("key").agg(expression("max(struct(id, repeat('x', 900)))"))
+    jvm: Any = spark._jvm
+    memory, mode = jvm.org.apache.spark.SparkEnv.get().memoryManager(), jvm.org.apache.spark.memory.MemoryMode
+    before = memory.executionMemoryUsed()
+    all_of_it = memory.maxOnHeapStorageMemory() + before
+    others = range(-100, 0)
+
+    assert parts_of(spark, found, 1 << 30) == 40_000
+    assert memory.executionMemoryUsed() == before
+    try:
+        for task in others:
+            memory.acquireExecutionMemory(all_of_it // 101, task, mode.ON_HEAP)
+        held = memory.executionMemoryUsed()
+        assert 40_000 < parts_of(spark, found, 1 << 30) < 80_000
+        assert memory.executionMemoryUsed() == held
+    finally:
+        for task in others:
+            memory.releaseAllExecutionMemoryForTask(task)
