@@ -38,21 +38,25 @@ def imported_from_source(folders: Iterable[Path]) -> Iterator[None]:
             sys.meta_path.remove(finder)
 
 
-def is_own(file: Path, folders: Iterable[Path]) -> bool:
-    """Whether a file lies below one of these folders, by either path, and no tool has installed it there."""
-    below = {form for folder in folders for form in _forms(folder)}
-    return any(
-        form.is_relative_to(folder) and not _is_installed(form.relative_to(folder))
-        for form in _forms(file)
-        for folder in below
-    )
+class OwnFiles:
+    """The files that lie below one of these folders, by either path, and that no tool has installed there."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._below = {form for folder in folders for form in _forms(folder)}
+
+    def __contains__(self, file: Path) -> bool:
+        return any(
+            form.is_relative_to(folder) and not _is_installed(form.relative_to(folder))
+            for form in _forms(file)
+            for folder in self._below
+        )
 
 
 class _Finder(MetaPathFinder):
     """Lets the others find a module, and takes another loader for it."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        self._folders = [*folders]
+        self._own = OwnFiles(folders)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -62,7 +66,7 @@ class _Finder(MetaPathFinder):
         specs = (one.find_spec(fullname, path, target) for one in others)
         spec = next((one for one in specs if one is not None), None)
         if spec and spec.origin and type(spec.loader) is SourceFileLoader:
-            if is_own(Path(spec.origin), self._folders):
+            if Path(spec.origin) in self._own:
                 spec.loader = FromSource(fullname, spec.origin)
         return spec
 

@@ -19,7 +19,7 @@ from types import ModuleType
 
 from twinlake.base.errors import DefinitionError, TwinlakeError, near, raised_at
 from twinlake.base.files import shown_path
-from twinlake.base.from_source import imported_from_source, is_own
+from twinlake.base.from_source import OwnFiles, imported_from_source
 from twinlake.base.interrupt import Interrupted
 from twinlake.config.project import Project
 from twinlake.kinds.all import KINDS
@@ -85,19 +85,20 @@ def load(*projects: Project) -> Loaded:
 def imported(projects: Sequence[Project]) -> list[Path]:
     """The files of these projects that definitions have imported when they were last loaded, or could not,
     beside those in their folders of tables."""
-    found = dict.fromkeys((*_BESIDE.values(), *_FAILED))
-    return [file for file in found if is_own(file, (one.root for one in projects))]
+    own = OwnFiles(one.root for one in projects)
+    return [file for file in dict.fromkeys((*_BESIDE.values(), *_FAILED)) if file in own]
 
 
 def _of_projects(projects: Sequence[Project], names: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Those of these modules that lie in a project, are not installed there, and have no kind or measure:
     a class is known as that under which it was listed."""
     kept = {one.__module__.split(".")[0] for one in (*KINDS.values(), *MEASURES.values())} | {"twinlake"}
+    own = OwnFiles(one.root for one in projects)
     for name in names:
         file = getattr(sys.modules[name], "__file__", None)
         if file is None or name.split(".")[0] in kept or name.startswith(_PACKAGE):
             continue
-        if is_own(Path(file), (one.root for one in projects)):
+        if Path(file) in own:
             yield name, Path(file)
 
 
