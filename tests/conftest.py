@@ -79,6 +79,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         terminal.write_line(f"repeat what this run draws with --seed={session.config.option.seed}")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make quick` does not read folders of which it would run nothing."""
+    slow = {*USES_SPARK, *USES_SERVICES, *LONG}
+    folder = collection_path.parent == TESTS and collection_path.name in slow
+    return True if folder and config.option.markexpr == "quick" else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The folder sets the marker; asking for the session does, too. One named point of a kill is drawn."""
     took = seconds.read()

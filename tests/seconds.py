@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from twinlake.base.files import replace_file
 
 FILE = Path(__file__).with_name("seconds.txt")
-LISTED_S = 0.5
+LISTED_S = 0.15
 
 
 def read(file: Path = FILE) -> dict[str, float]:

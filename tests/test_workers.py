@@ -42,7 +42,7 @@ def test_the_seconds_are_those_of_the_report(tmp_path: Path) -> None:
         "<testsuites><testsuite>"
         "<testcase classname='tests.ingest.test_late' name='test_it[a.b]' time='2.04'/>"
         "<testcase classname='tests.spark.test_session' name='test_long' time='30'/>"
-        "<testcase classname='tests.spark.test_session' name='test_short' time='0.4'/>"
+        "<testcase classname='tests.spark.test_session' name='test_short' time='0.1'/>"
         "<testcase classname='tests.spark.test_session' name='test_left' time='5'><skipped/></testcase>"
         "</testsuite></testsuites>"
     )

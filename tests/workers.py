@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-UNLISTED_S = 0.04
+UNLISTED_S = 0.02
 """What a test takes that seconds.txt leaves out, on average."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,8 +94,10 @@ def running(watch: Watch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is a supervisor; a receiver is tried again soon."""
+    """There is a supervisor, and room on the disk; a receiver is tried again soon."""
     monkeypatch.setattr(watch_module.record, "supervisor_error", lambda settings: None)
+    room = SimpleNamespace(total=1 << 40, free=1 << 39)
+    monkeypatch.setattr(watch_module.shutil, "disk_usage", lambda folder: room)
     monkeypatch.setattr(watch_module, "AGAIN_S", (0.01,))
 
 
