@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.shards import SHARDS
 from twinlake.base.files import replace_file
+from twinlake.base.version import commit_of
 
 PROJECT = Path(__file__).parent.parent
 KNOWN = "proof.json"
@@ -43,6 +44,8 @@ class Run:
     failed: list[str]
     skipped: dict[str, str]
     """Test -> why it did not run."""
+    commit: str = ""
+    """Where `git` has that tree; nothing of runs that were written down before this was."""
 
     @property
     def proves(self) -> bool:
@@ -117,23 +120,25 @@ def page(known: dict[str, Run], at: str) -> str:
         "`make faults SHARD=name SEED=n`. "
         "A *shard* is a part of the tests that runs by itself; `test` is `make test`. A *tree* is the hash "
         "of all committed files but these two. A run on an older tree was of other files. `never`: no run "
-        "of it was written down.",
+        "of it was written down. *of* are the folders and files of `tests/` whose long tests a shard has: "
+        "the longest path that fits decides ([all of them](../tests/shards.py)).",
         f"{whole} on the tree `{at}`.",
         "",
-        "| shard | when (UTC) | tree | cores | minutes | passed | failed | skipped | seed |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| shard | of | when (UTC) | tree | commit | cores | minutes | passed | failed | skipped | seed |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in RUNS:
+        of = ", ".join(SHARDS[name]) if name in SHARDS else "all but the long ones"
         if name in known:
             run = known[name]
             age = "" if run.tree == at else " (older)"
             lines.append(
-                f"| {name} | {run.date} | `{run.tree}`{age} | {run.cores} | "
+                f"| {name} | {of} | {run.date} | `{run.tree}`{age} | {run.commit[:12]} | {run.cores} | "
                 f"{run.seconds / 60:.1f} | {run.passed} | {len(run.failed)} | {len(run.skipped)} "
                 f"| {run.seed} |"
             )
         else:
-            lines.append(f"| {name} | never | | | | | | | |")
+            lines.append(f"| {name} | {of} | never | | | | | | | | |")
     failed = [f"- {name}: `{test}`" for name in RUNS if name in known for test in known[name].failed]
     skipped = [
         f"- {name}: `{test}`: {' '.join(why.split())}"
@@ -155,7 +160,8 @@ def prove(name: str, at: str) -> Run:
         command += ["-n", "2"] if name == EVERY_DAY else [f"--shard={name}"]
         began = time.monotonic()
         code = subprocess.run(command, cwd=PROJECT).returncode
-        return result(report, at, time.monotonic() - began, seed, code)
+        found = result(report, at, time.monotonic() - began, seed, code)
+        return replace(found, commit=commit_of(PROJECT) or "")
 
 
 def main() -> int:

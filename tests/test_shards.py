@@ -15,7 +15,7 @@ import pytest
 from tests import proof
 from tests.shards import ALWAYS, SHARDS, TESTS, choose, drawn, shard_of
 
-PASSED = proof.Run("t1", "2030-01-01 00:00", 2, 60, 7, 3, [], {})
+PASSED = proof.Run("t1", "2030-01-01 00:00", 2, 60, 7, 3, [], {}, "5f0c9a3e77d1c0ffee")
 
 
 def test_the_longest_path_decides() -> None:
@@ -93,7 +93,8 @@ def test_what_is_missing_is_what_did_not_pass_on_this_tree() -> None:
     assert proof.missing(known, "t1") == ["week", "store", "kills"], "what ran longest ago comes first"
     shown = proof.page(known, "t1")
     assert "**Not whole**" in shown and "- kills: `a::b`" in shown and "- store: `a::c`: no jars" in shown
-    assert "| week | never |" in shown
+    assert "| week | week | never |" in shown
+    assert "| kills | kill | 2030-01-02 00:00 | `t1` | 5f0c9a3e77d1 |" in shown
 
 
 @pytest.mark.parametrize(
