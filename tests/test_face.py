@@ -23,6 +23,8 @@ def test_every_kind_and_every_measure_is_public() -> None:
     assert own | {
         "Explode",
         "Hopping",
+        "Snapshot",
+        "SourcePlace",
         "Store",
         "TwinlakeError",
         "Tumbling",

@@ -143,7 +143,7 @@ def _unknown(command: Any, given: dict[str, Any]) -> str | None:
     return None
 
 
-ELSEWHERE = ("docs/first_project.md", "docs/plugins.md", "docs/editors.md")
+ELSEWHERE = ("docs/project_files.md", "docs/plugins.md", "docs/editors.md")
 """Pages with TOML that is a project's, a package's, or a comment, and no settings."""
 
 

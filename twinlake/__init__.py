@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from twinlake.base.errors import TwinlakeError as TwinlakeError
     from twinlake.kinds.aggregate import Aggregate as Aggregate
     from twinlake.kinds.as_of_join import AsOfJoin as AsOfJoin
+    from twinlake.kinds.barriers import Snapshot as Snapshot
+    from twinlake.kinds.barriers import SourcePlace as SourcePlace
     from twinlake.kinds.derived import Derived as Derived
     from twinlake.kinds.events import Events as Events
     from twinlake.kinds.history import History as History
@@ -68,6 +70,7 @@ _PLACES = {
     "base.errors": ("TwinlakeError",),
     "kinds.aggregate": ("Aggregate",),
     "kinds.as_of_join": ("AsOfJoin",),
+    "kinds.barriers": ("Snapshot", "SourcePlace"),
     "kinds.derived": ("Derived",),
     "kinds.events": ("Events",),
     "kinds.history": ("History",),

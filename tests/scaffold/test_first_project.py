@@ -1,4 +1,4 @@
-"""What docs/first_project.md tells to do works as it is written there."""
+"""What docs/first_project.md has people write is a sound project, and so is docs/project_files.md."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from twinlake.topics.topic import load_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = (PROJECT / "docs" / "first_project.md").read_text()
-BY_COMMAND, BY_HAND = PAGE.split("## By hand")
+BY_COMMAND = (PROJECT / "docs" / "first_project.md").read_text()
+BY_HAND = (PROJECT / "docs" / "project_files.md").read_text()
 
 
 def block(text: str, language: str) -> str:

@@ -3,4 +3,4 @@
 from tests.project import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = (DOCS / "producers.md", *sorted((DOCS / "tutorials").glob("*.md")))
+PAGES = (DOCS / "first_project.md", DOCS / "producers.md", *sorted((DOCS / "tutorials").glob("*.md")))

@@ -242,8 +242,8 @@ class Proof:
         "whether DuckDB evaluates each table from its log as well: off, report, or required for a release",
         f'"{WITNESS_REQUIRED}"')] = WITNESS_REPORT  # fmt: skip
     window_rows: Annotated[int, Key(
-        whole(0, 10_000_000_000), "scheduled checks of windows have it evaluate all of history while its "
-        "topics' logs hold at most so many rows, besides once a day", "5000000")] = 1_000_000  # fmt: skip
+        whole(0, 10_000_000_000), "where the logs of a table's topics hold more rows, the check every "
+        "15 minutes leaves it out, and it runs once a day alone", "5000000")] = 1_000_000  # fmt: skip
 
 
 ANYONE, OTHERS = "anyone", "others"
