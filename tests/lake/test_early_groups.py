@@ -17,11 +17,11 @@ from twinlake.kinds.latest import Latest
 from twinlake.kinds.measures.counts import CountDistinct
 from twinlake.kinds.measures.picks import ArgMax, First
 from twinlake.kinds.measures.totals import Sum
+from twinlake.spark.cluster import GROUP_BYTES
 
-BYTES = "spark.twinlake.groupBytes"
 PLAIN = 0
 SIZES = [1, 1_500_000, 64 << 20]
-"""Of the groups of a task: a group each, a page of them, what is measured."""
+"""Of the groups of a task: a group each, some pages of them, what is measured."""
 KEYS = {
     "texts": "if(id % 7 = 0, NULL, repeat('k', cast(id % 7 as int)))",
     "numbers": "id % 11",
@@ -64,11 +64,11 @@ AGGREGATES = {
 @contextmanager
 def groups_of(spark: SparkSession, size: int) -> Iterator[None]:
     """Plans that are made meanwhile."""
-    spark.conf.set(BYTES, str(size))
+    spark.conf.set(GROUP_BYTES, str(size))
     try:
         yield
     finally:
-        spark.conf.unset(BYTES)
+        spark.conf.unset(GROUP_BYTES)
 
 
 def plan(rows: DataFrame) -> str:
@@ -263,24 +263,24 @@ def test_rows_that_one_row_becomes_are_sorted_by_spark(spark: SparkSession, more
 
 @pytest.mark.parametrize("size", ["0", "0b"])
 def test_without_memory_for_it_plans_are_those_of_spark(spark: SparkSession, size: str) -> None:
-    spark.conf.set(BYTES, size)
+    spark.conf.set(GROUP_BYTES, size)
     try:
         found = spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP))
         assert "HashedGroups" not in plan(found)
         assert len(found.collect()) == 2
     finally:
-        spark.conf.unset(BYTES)
+        spark.conf.unset(GROUP_BYTES)
 
 
 @pytest.mark.parametrize("size", ["much", "-1"])
 def test_a_size_that_is_none_is_refused(spark: SparkSession, size: str) -> None:
-    spark.conf.set(BYTES, size)
+    spark.conf.set(GROUP_BYTES, size)
     try:
         assert spark.range(9).count() == 9
         with pytest.raises(Exception, match=rf"spark\.twinlake\.groupBytes is a size like 64m, .*not {size}"):
             spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP)).collect()
     finally:
-        spark.conf.unset(BYTES)
+        spark.conf.unset(GROUP_BYTES)
 
 
 @pytest.mark.parametrize("adaptive", ["false", "true"])
@@ -335,12 +335,17 @@ def test_rows_in_the_order_that_somebody_asked_for_stay_in_it(spark: SparkSessio
 
 def parts_of(spark: SparkSession, found: DataFrame, size: int) -> int:
     """How many groups are handed on: those of a table that is emptied often are more than its groups are."""
-    java: Any = found._jdf
     with groups_of(spark, size):
-        node = java.queryExecution().executedPlan()
-        while node.nodeName() != "HashedGroups":
-            node = node.children().head()
-        return int(node.execute().count())
+        return int(grouped(found).execute().count())
+
+
+def grouped(found: DataFrame) -> Any:
+    """The node of its plan."""
+    java: Any = found._jdf
+    node = java.queryExecution().executedPlan()
+    while node.nodeName() != "HashedGroups":
+        node = node.children().head()
+    return node
 
 
 def test_sketches_are_counted_as_large_as_they_are(spark: SparkSession) -> None:
@@ -358,24 +363,64 @@ def test_sketches_are_counted_as_large_as_they_are(spark: SparkSession) -> None:
     assert parts(90, 600, 12, 3 * page) > 90  # 8,192
 
 
-def test_groups_take_no_memory_that_spark_does_not_have(spark: SparkSession) -> None:
-    """Other tasks hold nearly all of it: groups are handed on sooner, and what they had is given back."""
-    rows = spark.range(0, 80_000, 1, 1).selectExpr("id % 40000 AS key", "id")
-    found = rows.groupBy("key").agg(expression("max(struct(id, repeat('x', 900)))"))
+@pytest.fixture
+def memory(spark: SparkSession) -> Iterator[Any]:
+    """Spark's, which has a task fail that gives back too little."""
     jvm: Any = spark._jvm
-    memory, mode = jvm.org.apache.spark.SparkEnv.get().memoryManager(), jvm.org.apache.spark.memory.MemoryMode
-    before = memory.executionMemoryUsed()
-    all_of_it = memory.maxOnHeapStorageMemory() + before
-    others = range(-100, 0)
+    environment = jvm.org.apache.spark.SparkEnv.get()
+    leaks = "spark.unsafe.exceptionOnMemoryLeak"
+    environment.conf().set(leaks, "true")
+    yield environment.memoryManager()
+    environment.conf().remove(leaks)
 
-    assert parts_of(spark, found, 1 << 30) == 40_000
-    assert memory.executionMemoryUsed() == before
+
+@contextmanager
+def scarce(spark: SparkSession, memory: Any) -> Iterator[None]:
+    """A hundred other tasks hold nearly all of it."""
+    jvm: Any = spark._jvm
+    free = memory.maxOnHeapStorageMemory() - memory.storageMemoryUsed()
+    others = range(-100, 0)
     try:
         for task in others:
-            memory.acquireExecutionMemory(all_of_it // 101, task, mode.ON_HEAP)
-        held = memory.executionMemoryUsed()
-        assert 40_000 < parts_of(spark, found, 1 << 30) < 80_000
-        assert memory.executionMemoryUsed() == held
+            memory.acquireExecutionMemory(free // 101, task, jvm.org.apache.spark.memory.MemoryMode.ON_HEAP)
+        yield
     finally:
         for task in others:
             memory.releaseAllExecutionMemoryForTask(task)
+
+
+def heavy(spark: SparkSession) -> DataFrame:
+    """40,000 groups of a kilobyte, each of two rows that are far apart."""
+    rows = spark.range(0, 80_000, 1, 1).selectExpr("id % 40000 AS key", "id")
+    return rows.groupBy("key").agg(expression("max(struct(id, repeat('x', 900)))"))
+
+
+def test_groups_take_no_memory_that_spark_does_not_have(spark: SparkSession, memory: Any) -> None:
+    """They are handed on sooner, and what they had is given back."""
+    found = heavy(spark)
+
+    assert parts_of(spark, found, 1 << 30) == 40_000
+    with scarce(spark, memory):
+        assert 40_000 < parts_of(spark, found, 1 << 30) < 80_000
+
+
+def test_who_wants_no_more_groups_leaves_no_memory_taken(spark: SparkSession, memory: Any) -> None:
+    found = heavy(spark)
+    with groups_of(spark, 1 << 30):
+        taken = grouped(found).execute().take(1)
+
+    assert len(taken) == 1
+
+
+@pytest.mark.parametrize("partitions", [1, 201])
+def test_who_takes_groups_gets_its_first_memory_from_them(
+    spark: SparkSession, memory: Any, partitions: int
+) -> None:
+    """A sort, or an exchange of so many partitions that it sorts: they begin once the table has all."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    found = heavy(session)
+    with scarce(spark, memory), groups_of(session, 1 << 30):
+        shown = found.selectExpr("*")
+        assert "HashedGroups" in plan(shown)
+        assert len(shown.collect()) == 40_000

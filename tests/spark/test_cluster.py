@@ -18,6 +18,7 @@ from twinlake.config.sections import Spark
 from twinlake.config.values import Values
 from twinlake.spark import cluster as spark_cluster
 from twinlake.spark.cluster import (
+    GROUP_BYTES,
     SECRET_FILE,
     check_master,
     cluster_conf,
@@ -90,11 +91,21 @@ def test_what_answers_depend_on_cannot_be_set(name: str) -> None:
         "spark.executor.memory", "spark.cores.max", "spark.sql.shuffle.partitions", "spark.driver.port",
         "spark.sql.adaptive.enabled", "spark.driver.bindAddress", "spark.kubernetes.container.image",
         "spark.hadoop.fs.s3a.endpoint", "spark.authenticate.secret.file", "spark.eventLog.enabled",
-        "spark.twinlake.groupBytes",
     ],
 )  # fmt: skip
 def test_what_decides_only_where_and_how_fast_can_be_set(name: str) -> None:
     refuse({name: "other"})
+
+
+@pytest.mark.parametrize("size", ["0", "64m", "64MB", "1g", "4096"])
+def test_how_much_is_grouped_by_hash_can_be_set(size: str) -> None:
+    refuse({GROUP_BYTES: size})
+
+
+@pytest.mark.parametrize("size", ["", "much", "-1", "64 m", "1.5g"])
+def test_a_size_of_groups_that_is_none_is_refused_before_anything_starts(size: str) -> None:
+    with pytest.raises(UsageError, match=f"may not set {GROUP_BYTES} to {size}"):
+        refuse({GROUP_BYTES: size})
 
 
 def test_executors_get_the_jars_unless_they_have_their_own() -> None:

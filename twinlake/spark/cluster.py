@@ -30,12 +30,15 @@ BIND = "spark.driver.bindAddress"
 PAGES = "spark.ui.enabled"
 ENCRYPTED = "spark.network.crypto.enabled"
 
+GROUP_BYTES = "spark.twinlake.groupBytes"
+_SIZE = re.compile(r"\d+(b|[kmg]b?)?", re.IGNORECASE)
+
 FREE = (
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.", "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout", "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes",
     "spark.sql.files.minPartitionNum", "spark.sql.files.maxPartitionNum", "spark.sql.objectHashAggregate.",
     "spark.sql.leafNodeDefaultParallelism", "spark.sql.sources.parallelPartitionDiscovery.",
-    "spark.twinlake.groupBytes",
+    GROUP_BYTES,
 )  # fmt: skip
 """Of Spark's SQL, and ours beside it, those that decide how fast an answer is, and never what it is."""
 REFUSED = {
@@ -67,6 +70,11 @@ REFUSED = {
 
 def refuse(conf: Mapping[str, str]) -> None:
     """UsageError for settings of Spark's that Twinlake's answers depend on."""
+    if not _SIZE.fullmatch(conf.get(GROUP_BYTES, "0")):
+        raise UsageError(
+            f"[spark] conf may not set {GROUP_BYTES} to {conf[GROUP_BYTES]}", "it is no size",
+            "give one like 64m, or 0 for Spark's own plans",
+        )  # fmt: skip
     for name in conf:
         if name.startswith(FREE):
             continue

@@ -19,7 +19,8 @@ import org.apache.spark.unsafe.array.ByteArrayMethods;
  */
 final class GroupTable<T> {
   private static final int PAGE_BYTES = 1 << 20;
-  /** So much they may take whatever else needs memory: handed on one at a time they are of no use. It fits into caches. */
+  private static final int SMALLEST_PAGE_BYTES = 1 << 12;
+  /** So much they take unasked: handed on one at a time they are of no use. It fits into caches. */
   private static final long FEW_BYTES = 4 * PAGE_BYTES;
   private static final int FIRST_SLOTS = 1 << 10;
   private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
@@ -37,6 +38,8 @@ final class GroupTable<T> {
   T beside;
 
   private final long mostBytes;
+  /** A page is a small part of what groups may take, or a table would be full with its first page. */
+  private final int pageBytes;
   private final MemoryConsumer memory;
   private final UnsafeRow initial;
   private final Choice[] choices;
@@ -46,8 +49,9 @@ final class GroupTable<T> {
   private byte[] page;
   private int used;
   private long bytes;
-  /** How many of them Spark has given; it has no more where they are fewer. */
-  private long given;
+  /** How many of them Spark was asked for, and whether it had fewer. */
+  private long asked;
+  private boolean isShort;
   private boolean isFew;
   /** Page and place of a group, and 1 more; 0 where there is none. Beside it the hash of its key. */
   private long[] slots;
@@ -61,6 +65,7 @@ final class GroupTable<T> {
   GroupTable(
       long mostBytes, MemoryConsumer memory, int keyFields, UnsafeRow initial, Choice[] choices, Supplier<T> made) {
     this.mostBytes = mostBytes;
+    pageBytes = (int) Math.max(SMALLEST_PAGE_BYTES, Math.min(PAGE_BYTES, mostBytes / 16));
     this.memory = memory;
     this.initial = initial;
     this.choices = choices;
@@ -85,8 +90,9 @@ final class GroupTable<T> {
       struct.pointTo(null, 0, 0);
     }
     used = 0;
-    memory.freeMemory(given);
-    given = 0;
+    memory.freeMemory(memory.getUsed());
+    asked = 0;
+    isShort = false;
     bytes = 0;
     slots = NONE;
     hashes = null;
@@ -102,16 +108,18 @@ final class GroupTable<T> {
     at = slots.length;
   }
 
-  /** Counts what has been taken, in pages or beside them. */
+  /** Counts what has been taken, in pages or beside them. Spark is asked for what is beyond the first few bytes. */
   void grown(long more) {
-    if (given == bytes) {
-      given += memory.acquireMemory(more);
-    }
     bytes += more;
+    long wanted = bytes - FEW_BYTES - asked;
+    if (wanted > 0 && !isShort) {
+      asked += wanted;
+      isShort = memory.acquireMemory(wanted) < wanted;
+    }
   }
 
   boolean isFull() {
-    return bytes >= (isFew || given < bytes ? Math.min(mostBytes, FEW_BYTES) : mostBytes);
+    return bytes >= (isFew || isShort ? Math.min(mostBytes, FEW_BYTES) : mostBytes);
   }
 
   int size() {
@@ -234,7 +242,7 @@ final class GroupTable<T> {
   /** Page and place of so many bytes, which are those of rows, so in eights. */
   private long room(int size) {
     if (page == null || size > page.length - used) {
-      page = new byte[Math.max(PAGE_BYTES, size)];
+      page = new byte[Math.max(pageBytes, size)];
       pages.add(page);
       used = 0;
       grown(page.length);

@@ -9,11 +9,11 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
-import org.apache.spark.sql.execution.RecordBinaryComparator;
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.collection.unsafe.sort.PrefixComparators;
+import org.apache.spark.util.collection.unsafe.sort.RecordComparator;
 
 /**
  * Sorts rows by a hash of their keys, so that those of one key come after one another, but for the few whose hash is
@@ -37,7 +37,7 @@ final class RowsByHash extends UnsafeExternalRowSorter.PrefixComputer {
     UnsafeProjection bytes = UnsafeProjection.create(schema);
     try {
       var sorter = UnsafeExternalRowSorter.createWithRecordComparator(
-          schema, RecordBinaryComparator::new, PrefixComparators.LONG, new RowsByHash(keys),
+          schema, InAnyOrder::new, PrefixComparators.LONG, new RowsByHash(keys),
           SparkEnv.get().memoryManager().pageSizeBytes(), true);
       while (rows.hasNext()) {
         InternalRow row = rows.next();
@@ -55,5 +55,13 @@ final class RowsByHash extends UnsafeExternalRowSorter.PrefixComputer {
     prefix.value = XXH64.hashUnsafeWords(key.getBaseObject(), key.getBaseOffset(), key.getSizeInBytes(), SEED);
     prefix.isNull = false;
     return prefix;
+  }
+
+  /** Rows of one hash may come in any order. */
+  private static final class InAnyOrder extends RecordComparator {
+    @Override
+    public int compare(Object left, long leftAt, int leftSize, Object right, long rightAt, int rightSize) {
+      return 0;
+    }
   }
 }
