@@ -60,7 +60,7 @@ def test_a_server_whose_turns_are_held_by_what_cannot_be_ended_ends_to_be_starte
 ) -> None:
     before = lost.rows(SHORT)
     clients = [asked(lost, UNENDING, path) for _ in range(turns)]
-    lost.until_busy()
+    lost.until_busy(5.0 * turns)  # all of them: one that is planned yet can be ended
     for client in clients:
         client.close()
     assert lost.rows(SHORT) == before, "short statements have turns of their own"
