@@ -141,7 +141,8 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         report(
             started,
             f"bulk: plain loop {one.loop_rate:,.0f}, two of them {one.loops_rate:,.0f}, twinlake "
-            f"{one.rate:,.0f} records/s, {one.vs_loop:.2f}; {one.micros_per_record:.1f} CPU-us a record",
+            f"{one.rate:,.0f} records/s, {one.vs_loop:.2f}; {one.micros_per_record:.1f} CPU-us a record; "
+            f"steps: {one.steps.in_memory} in memory, {one.steps.by_spark} by Spark",
         )
     starts, ends = one.starts, one.ends
     for table in REBUILT:
@@ -233,6 +234,7 @@ def figures(measured: Measured, rebuilt_records: int) -> dict[str, Any]:
         "rebuild_records_per_s": round(rebuilt_records / sales.seconds),
         "rebuild_latest_records_per_s": round(rebuilt_records / latest.seconds),
         "repetitions": repeated,
+        "bulk_steps": [asdict(one.steps) for one in bulks],
         "loop": told_cost(bulks[-1].records, bulks[-1].loop),
         "loops": told_cost(bulks[-1].records, bulks[-1].loops),
         "ingest": told_cost(bulks[-1].records, bulks[-1].ingest),

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.loop import Sink
 from benchmarks.meter import Cost, Meter
 from benchmarks.orders import send
-from benchmarks.platform import BenchmarkError, Platform
+from benchmarks.platform import BenchmarkError, Platform, Steps
 from tests.project import PROJECT
 
 LIMIT_S = 180.0
@@ -28,6 +28,7 @@ class Bulk:
     loops: Cost
     """Of the loop in two processes, each with half of the partitions."""
     ingest: Cost
+    steps: Steps
 
     @property
     def records(self) -> int:
@@ -74,9 +75,12 @@ def against_loop(platform: Platform, sink: Sink, count: int) -> Bulk:
         loops = _loops(platform, starts, ends, sink.folder)
         shutil.rmtree(sink.folder, ignore_errors=True)
         (loop,) = _run(platform, [_Part(starts=starts, ends=ends, folder=sink.folder)])
+    heads = platform.heads()
     with Meter([platform.process("twinlake.server")]) as meter:
         platform.caught_up(ends, LIMIT_S)
-    return Bulk(starts=starts, ends=ends, loop=loop, loops=loops, ingest=meter.cost)
+    return Bulk(
+        starts=starts, ends=ends, loop=loop, loops=loops, ingest=meter.cost, steps=platform.steps(heads)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
