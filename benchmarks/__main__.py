@@ -159,7 +159,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         beside, _ = fresh("beside rebuilds ")
     for _ in range(asked.repeat - 1):
         all_of.cycles.append(cycle())
-    idle = small.cores_idle(platform, asked.seconds / 2)
+    idle = small.cores_idle(platform, asked.seconds)
     report(started, f"at rest: {idle:.3f} cores")
     time.sleep(max(0.0, asked.settle - asked.seconds / 2))
     memory = memory_gb(platform.settings, without=("console",))
