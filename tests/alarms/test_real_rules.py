@@ -270,19 +270,20 @@ def test_a_backup_that_is_old_and_one_that_fails_is_one_until_the_next_is_whole(
 
 
 def test_a_file_that_is_gone_or_torn_is_one_until_it_is_whole(shop: Shop) -> None:
-    """Of a table it stops the table; of releases it is the lake's; without addresses nothing is known."""
+    """Of a table it is its version's; of releases it is the lake's; without addresses nothing is known."""
+    version = f"{SALES} {shop.table(SALES).name}"
     file = max(map(Path, live_files(shop.table(SALES))), key=lambda one: one.stat().st_size)
     release = max((shop.lake / "releases" / "_delta_log").glob("*.json"))
     with moved_away(file):
         found = shop.run("verify", SALES)
-        gone = shop.until_heard("raised", "stalled")
+        gone = shop.until_heard("raised", "damaged", version)
         shop.recorded("the damage", DAMAGED)
     with torn(release):
-        of_the_lake = shop.until_heard("raised", "damaged")
+        of_the_lake = shop.until_heard("raised", "damaged", "lake")
     with torn(shop.settings.services_file):
         unknown = shop.until_heard("raised", "unknown", "services")
-    for kind in ("stalled", "damaged", "unknown"):
-        shop.until_heard("over", kind)
+    for kind, title in (("damaged", version), ("damaged", "lake"), ("unknown", "services")):
+        shop.until_heard("over", kind, title)
 
     assert found.returncode != 0 and file.name in gone["what"]
     assert release.name in of_the_lake["what"]
