@@ -104,8 +104,9 @@ def test_how_much_is_grouped_by_hash_can_be_set(size: str) -> None:
 
 @pytest.mark.parametrize("size", ["", "much", "-1", "64 m", "1.5g"])
 def test_a_size_of_groups_that_is_none_is_refused_before_anything_starts(size: str) -> None:
-    with pytest.raises(UsageError, match=f"may not set {GROUP_BYTES} to {size}"):
+    with pytest.raises(UsageError, match=f"may not set {GROUP_BYTES}") as refused:
         refuse({GROUP_BYTES: size})
+    assert refused.value.why == f"{size!r} is no size"
 
 
 def test_executors_get_the_jars_unless_they_have_their_own() -> None:

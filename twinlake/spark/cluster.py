@@ -72,7 +72,7 @@ def refuse(conf: Mapping[str, str]) -> None:
     """UsageError for settings of Spark's that Twinlake's answers depend on."""
     if not _SIZE.fullmatch(conf.get(GROUP_BYTES, "0")):
         raise UsageError(
-            f"[spark] conf may not set {GROUP_BYTES} to {conf[GROUP_BYTES]}", "it is no size",
+            f"[spark] conf may not set {GROUP_BYTES}", f"{conf[GROUP_BYTES]!r} is no size",
             "give one like 64m, or 0 for Spark's own plans",
         )  # fmt: skip
     for name in conf:
