@@ -161,7 +161,7 @@ def measure(platform: Platform, folder: Path, asked: argparse.Namespace, started
         all_of.cycles.append(cycle())
     idle = small.cores_idle(platform, asked.seconds)
     report(started, f"at rest: {idle:.3f} cores")
-    time.sleep(max(0.0, asked.settle - asked.seconds / 2))
+    time.sleep(max(0.0, asked.settle - asked.seconds))
     memory = memory_gb(platform.settings, without=("console",))
     report(started, f"{asked.settle:.0f} s after heavy work: {memory:.2f} GB, without Airflow and console")
     for _ in range(asked.repeat):

@@ -30,6 +30,7 @@ from twinlake.server.client import LakeClient
 from twinlake.topics.registry import Registry
 
 START_SECONDS = 150.0
+POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,6 @@ class Steps:
 
     in_memory: int
     by_spark: int
-POLL_SECONDS = 0.05
 
 
 class BenchmarkError(Exception):

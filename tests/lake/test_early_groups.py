@@ -62,7 +62,7 @@ AGGREGATES = {
 
 
 @contextmanager
-def groups_of(spark: SparkSession, size: int) -> Iterator[None]:
+def groups_of(spark: SparkSession, size: int | str) -> Iterator[None]:
     """Plans that are made meanwhile."""
     spark.conf.set(GROUP_BYTES, str(size))
     try:
@@ -263,24 +263,18 @@ def test_rows_that_one_row_becomes_are_sorted_by_spark(spark: SparkSession, more
 
 @pytest.mark.parametrize("size", ["0", "0b"])
 def test_without_memory_for_it_plans_are_those_of_spark(spark: SparkSession, size: str) -> None:
-    spark.conf.set(GROUP_BYTES, size)
-    try:
+    with groups_of(spark, size):
         found = spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP))
         assert "HashedGroups" not in plan(found)
         assert len(found.collect()) == 2
-    finally:
-        spark.conf.unset(GROUP_BYTES)
 
 
 @pytest.mark.parametrize("size", ["much", "-1"])
 def test_a_size_that_is_none_is_refused(spark: SparkSession, size: str) -> None:
-    spark.conf.set(GROUP_BYTES, size)
-    try:
+    with groups_of(spark, size):
         assert spark.range(9).count() == 9
         with pytest.raises(Exception, match=rf"spark\.twinlake\.groupBytes is a size like 64m, .*not {size}"):
             spark.range(9).groupBy(expression("id % 2")).agg(expression(TOP)).collect()
-    finally:
-        spark.conf.unset(GROUP_BYTES)
 
 
 @pytest.mark.parametrize("adaptive", ["false", "true"])

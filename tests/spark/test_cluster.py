@@ -76,7 +76,7 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         "spark.delta.logStore.file.impl", "spark.databricks.delta.commitValidation.enabled",
         "spark.hadoop.fs.file.impl", "spark.scheduler.mode", "spark.driver.host", "spark.local.dir",
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "spark.authenticate.secret",
-        "spark.twinlake.lake",
+        "spark.twinlake.lake", "spark.twinlake.other",
     ],
 )  # fmt: skip
 def test_what_answers_depend_on_cannot_be_set(name: str) -> None:

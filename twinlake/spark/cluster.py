@@ -52,7 +52,7 @@ REFUSED = {
     "spark.executor.userClassPathFirst": "executors must run the driver's Spark",
     "spark.local.dir": "the driver's is in $TWINLAKE_HOME; that of executors is set where they run, "
     "by SPARK_LOCAL_DIRS",
-    "spark.twinlake.lake": "it is `uri` of [lake]",
+    "spark.twinlake.": "it is `uri` of [lake]",
     "spark.scheduler.": "the stream's tasks go before those of jobs by it",
     "spark.sql.": "it may change what an answer is, and a table would not equal the one of another day",
     "spark.delta.": "commits would not be made once, or could overwrite each other",
