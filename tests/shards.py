@@ -15,8 +15,15 @@ TESTS = Path(__file__).parent
 SHARDS: dict[str, tuple[str, ...]] = {
     "kill_points": ("kill/test_points.py",),
     "kills": ("kill",),
+    "kills_told": (
+        "kill/test_changelog.py",
+        "kill/test_events.py",
+        "kill/test_published.py",
+        "kill/test_webhook.py",
+    ),
     "cluster": ("cluster", "spark/test_watch.py"),
     "store": ("store",),
+    "store_backup": ("store/test_backup.py",),
     "store_kills": ("store/test_kill_in_hdfs.py",),
     "disks": (
         "faults/test_full_disk_of_broker.py",
@@ -32,6 +39,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "own_airflow": ("dags/test_own_airflow.py",),
     "tour": ("tour",),
     "tutorials": ("tutorials",),
+    "guides": ("tutorials/test_guides.py",),
     "wheel": ("wheel",),
     "week": ("week",),
     "chaos": ("chaos",),
@@ -39,9 +47,17 @@ SHARDS: dict[str, tuple[str, ...]] = {
     "changelog": ("changelog", "published", "webhooks"),
     "laws": ("laws", "kinds", "definitions", "speed", "small_lake", "lake", "benchmarks"),
     "reading": ("reading",),
+    "limits": (
+        "reading/test_away.py",
+        "reading/test_flight_wire.py",
+        "reading/test_heavy.py",
+        "reading/test_loops.py",
+        "reading/test_over_limits.py",
+    ),
     "releases": ("releases", "batch", "difference", "lineage"),
     "witness": ("witness",),
-    "console": ("console", "alarms"),
+    "console": ("console",),
+    "alarms": ("alarms",),
     "backup": ("backup",),
 }
 """Shard -> the folders and files below `tests/` whose long tests it runs. The longest path that fits wins."""

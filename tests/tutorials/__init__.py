@@ -3,4 +3,6 @@
 from tests.project import PROJECT
 
 DOCS = PROJECT / "docs"
-PAGES = (DOCS / "first_project.md", DOCS / "producers.md", *sorted((DOCS / "tutorials").glob("*.md")))
+TUTORIALS = tuple(sorted((DOCS / "tutorials").glob("*.md")))
+GUIDES = (DOCS / "first_project.md", DOCS / "producers.md")
+PAGES = (*GUIDES, *TUTORIALS)

@@ -21,7 +21,7 @@ from tests.project import PROJECT
 from tests.tutorials.browser import Browser
 from tests.tutorials.kernel import Kernel
 from tests.tutorials.shell import LONGEST_S, Done, Shell
-from tests.tutorials.steps import Cell, Command, Edit, Picture, Press, Shown, Step, Write
+from tests.tutorials.steps import Cell, Command, Edit, Picture, Press, Shown, Step, Write, of_page
 from twinlake.base.waiting import wait_for
 from twinlake.config.settings import Services
 
@@ -62,6 +62,12 @@ class Reader:
                 print(
                     subprocess.run(down, cwd=data.parent, capture_output=True, text=True, timeout=LONGEST_S)
                 )
+
+    def follow(self, page: Path) -> None:
+        """The whole page, and leaves; AssertionError where something is not as it says."""
+        for step in of_page(page):
+            self.do(step)
+        self.leave()
 
     def do(self, step: Step) -> None:
         """One step; AssertionError where it is not as the page says."""

@@ -1,27 +1,16 @@
-"""Every tutorial, and each guide that is one, word for word on real services: its commands, its files, what
-it presses, and what it says that one sees."""
+"""Every tutorial, word for word on real services: its commands, its files, what it presses, and what it says
+that one sees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import chromium
-from tests.tutorials import PAGES
+from tests.tutorials import PAGES, TUTORIALS
 from tests.tutorials.reader import Reader
 from tests.tutorials.steps import Command, Press, Shown, of_page
-
-
-@pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
-    with Reader(tmp_path) as made:
-        yield made
-    left = made.processes()
-    for process in left:
-        process.kill()
-    assert left == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
@@ -40,10 +29,8 @@ def needs(page: Path) -> list[pytest.MarkDecorator]:
 @pytest.mark.services
 @pytest.mark.faults
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", [pytest.param(page, marks=needs(page), id=page.stem) for page in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(page, marks=needs(page), id=page.stem) for page in TUTORIALS])
 def test_a_tutorial_works_as_it_is_written(page: Path, reader: Reader) -> None:
-    for step in of_page(page):
-        reader.do(step)
-    reader.leave()
+    reader.follow(page)
 
     assert reader.processes() == [], "the page leaves something running"
