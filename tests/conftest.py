@@ -126,6 +126,18 @@ def seed(pytestconfig: pytest.Config) -> int:
     return found
 
 
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Writes down what a test measured: in its output, and in pytest's report, from which `make proof` keeps
+    it."""
+
+    def told(what: str, value: str) -> None:
+        request.node.user_properties.append((what, value))
+        print(f"{what}: {value}")
+
+    return told
+
+
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Folders of this test run only; the project is the real one."""

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests import promises
 from tests.shards import SHARDS
 from twinlake.base.files import replace_file
 from twinlake.base.version import commit_of
@@ -46,6 +48,10 @@ class Run:
     """Test -> why it did not run."""
     commit: str = ""
     """Where `git` has that tree; nothing of runs that were written down before this was."""
+    held: dict[str, int] = field(default_factory=dict)
+    """Test that a promise names -> how many cases of it passed; none of one with a case that did not."""
+    figures: dict[str, str] = field(default_factory=dict)
+    """What its tests have measured."""
 
     @property
     def proves(self) -> bool:
@@ -93,19 +99,26 @@ def missing(known: dict[str, Run], at: str) -> list[str]:
 def result(report: Path, at: str, seconds: float, seed: int, code: int) -> Run:
     """What pytest's XML report says of a run. One without, or that ended badly without a failure, failed."""
     passed, failed, skipped = 0, [], {}
+    named = {test for promise in _promises() for test in promise.tests}
+    held: Counter[str] = Counter()
+    figures: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
         name = f"{case.get('classname')}::{case.get('name')}"
+        figures |= {one.get("name", ""): one.get("value", "") for one in case.iter("property")}
         if case.find("failure") is not None or case.find("error") is not None:
             failed.append(name)
         elif (why := case.find("skipped")) is not None:
             skipped[name] = why.get("message") or ""
         else:
             passed += 1
+            held[_test(name)] += 1
+    broken = {_test(name) for name in (*failed, *skipped)}
     if code and not failed:
         failed.append(f"pytest ended with {code}")
     return Run(
         at, datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), os.cpu_count() or 1, round(seconds), seed, passed,
-        failed, skipped,
+        failed, skipped, held={test: held[test] for test in sorted(held.keys() & named - broken)},
+        figures=figures,
     )  # fmt: skip
 
 
@@ -146,9 +159,46 @@ def page(known: dict[str, Run], at: str) -> str:
         if name in known
         for test, why in known[name].skipped.items()
     ]
+    figures = [
+        f"- {name}: {what}: {value}"
+        for name in RUNS
+        if name in known
+        for what, value in known[name].figures.items()
+    ]
     lines += ["", "## Failed", "", *(failed or ["Nothing."])]
     lines += ["", "## Not proved, for it was skipped", "", *(skipped or ["Nothing."])]
+    lines += ["", "## What was measured", "", *(figures or ["Nothing."])]
+    lines += [
+        "",
+        "## Each promise",
+        "",
+        "By its number in [what is promised](guarantees.md): the tests that hold it, and when all cases of "
+        "each last passed.",
+        "",
+        "| | test | shard | passed (UTC) | tree | cases |",
+        "|---|---|---|---|---|---|",
+        *(_held(promise.number, test, known, at) for promise in _promises() for test in promise.tests),
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _held(number: str, test: str, known: dict[str, Run], at: str) -> str:
+    found = [name for name in RUNS if name in known and test in known[name].held]
+    if not found:
+        return f"| {number} | `{test}` | not on record | | | |"
+    run = known[found[0]]
+    age = "" if run.tree == at else " (older)"
+    return f"| {number} | `{test}` | {found[0]} | {run.date} | `{run.tree}`{age} | {run.held[test]} |"
+
+
+def _promises() -> list[promises.Promise]:
+    return promises.promises(promises.PAGE.read_text())
+
+
+def _test(case: str) -> str:
+    """`tests/a/test_b.py::test_c` of `tests.a.test_b::test_c[d]`, as a report has it."""
+    place, _, name = case.partition("::")
+    return f"{place.replace('.', '/')}.py::{name.partition('[')[0]}"
 
 
 def prove(name: str, at: str) -> Run:

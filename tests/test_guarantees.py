@@ -9,9 +9,9 @@ import re
 import pytest
 
 from tests.project import PROJECT
+from tests.promises import PAGE, promises
 from twinlake.lake import invariants
 
-PAGE = PROJECT / "docs" / "guarantees.md"
 STATELESS = "no state: held by tests alone, "
 
 
@@ -21,31 +21,17 @@ def predicates() -> set[str]:
     return mine - {"log_broken", "version_broken"}
 
 
-def lines(page: str) -> list[list[str]]:
-    """Promise, predicate and tests of each line of the first table, the tests from the last one."""
-    tests = dict(_table(page, "held by"))
-    return [
-        [promise, predicate, tests.get(number, "")] for number, promise, predicate in _table(page, "promise")
-    ]
-
-
-def _table(page: str, heading: str) -> list[list[str]]:
-    found = re.search(rf"\| \| {heading} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", page)
-    assert found
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
-
-
 def faults(page: str) -> list[str]:
     found = []
-    for promise, predicate, held_by in lines(page):
-        named = re.findall(r"`([^`]+)`", predicate)
-        if (not named and len(predicate) <= len(STATELESS)) or not (named or predicate.startswith(STATELESS)):
-            found.append(f"{promise}: no predicate, and no reason why")
-        found += [f"{promise}: no predicate {name}" for name in named if name not in predicates()]
-        tests = re.findall(r"`([^`]+)`", held_by)
-        if not tests:
-            found.append(f"{promise}: no test")
-        found += [f"{promise}: no test {test}" for test in tests if not is_test(test)]
+    for one in promises(page):
+        named = re.findall(r"`([^`]+)`", one.predicate)
+        why = one.predicate.removeprefix(STATELESS)
+        if not named and (why == one.predicate or not why):
+            found.append(f"{one.text}: no predicate, and no reason why")
+        found += [f"{one.text}: no predicate {name}" for name in named if name not in predicates()]
+        if not one.tests:
+            found.append(f"{one.text}: no test")
+        found += [f"{one.text}: no test {test}" for test in one.tests if not is_test(test)]
     return found
 
 
@@ -65,7 +51,8 @@ def test_every_promise_names_an_invariant_and_tests_that_are_there() -> None:
 
 
 def test_every_invariant_is_behind_a_promise() -> None:
-    named = {name for _, told, _ in lines(PAGE.read_text()) for name in re.findall(r"`([^`]+)`", told)}
+    told = [one.predicate for one in promises(PAGE.read_text())]
+    named = {name for one in told for name in re.findall(r"`([^`]+)`", one)}
 
     assert named == predicates()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests import proof
+from tests.promises import Promise
 from tests.shards import ALWAYS, SHARDS, TESTS, choose, drawn, shard_of
 
 PASSED = proof.Run("t1", "2030-01-01 00:00", 2, 60, 7, 3, [], {}, "5f0c9a3e77d1c0ffee")
@@ -119,6 +121,35 @@ def test_a_run_is_read_from_what_pytest_reports(
     assert (found.passed, found.skipped, found.seconds) == (passed, skipped, 1)
     assert found.failed == failed if failed is not None else found.failed
     assert found.proves == (passed > 0 and not found.failed)
+
+
+def test_it_has_what_holds_a_promise_and_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promise = Promise(
+        "7", "It holds", "`held`", ("test_it.py::test_a", "test_it.py::test_b", "test_it.py::test_d")
+    )
+    monkeypatch.setattr(proof, "_promises", lambda: [promise])
+    file, report = tmp_path / "test_it.py", tmp_path / "report.xml"
+    file.write_text(
+        "import pytest\n"
+        "from tests.conftest import figure\n"
+        "cases = pytest.mark.parametrize('n', [1, 2])\n"
+        "@cases\ndef test_a(n, figure): figure(f'rows {n}', '7 of 8')\n"
+        "@cases\ndef test_b(n): assert n == 1\n"
+        "@cases\ndef test_c(n): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    code = subprocess.run(
+        [*command, str(file)], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(TESTS.parent)}
+    )
+    found = proof.result(report, "t1", 1, 7, code.returncode)
+
+    assert found.held == {"test_it.py::test_a": 2}, "of test_b one case failed"
+    assert found.figures == {"rows 1": "7 of 8", "rows 2": "7 of 8"}
+    shown = proof.page({"kills": found}, "t2")
+    assert f"| 7 | `test_it.py::test_a` | kills | {found.date} | `t1` (older) | 2 |" in shown
+    assert "| 7 | `test_it.py::test_b` | not on record |" in shown and "- kills: rows 1: 7 of 8" in shown
 
 
 def test_a_run_that_left_no_report_failed(tmp_path: Path) -> None:

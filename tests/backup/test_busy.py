@@ -74,7 +74,7 @@ def server(tmp_path: Path) -> Iterator[LakeProcess]:
 
 
 def test_any_moment_of_a_busy_minute_comes_back_and_kafka_has_the_rest(
-    server: LakeProcess, spark: SparkSession, tmp_path: Path
+    server: LakeProcess, spark: SparkSession, tmp_path: Path, figure: Callable[[str, str], None]
 ) -> None:
     server.start()
     server.until(server.caught_up, LONG_S)
@@ -95,7 +95,7 @@ def test_any_moment_of_a_busy_minute_comes_back_and_kafka_has_the_rest(
     batches = [one.logs["orders"] for one in taken]
     assert batches == sorted(batches) and batches[0] < batches[-1]
     assert len({one.id for one in taken}) == len(taken)
-    print(f"{len(taken)} backups, from batch {batches[0]} to {batches[-1]}")
+    figure("backups of a busy minute", f"{len(taken)}, from batch {batches[0]} to {batches[-1]}")
     for one in (taken[0], taken[len(taken) // 2], taken[-1]):
         assert check(archive, one, RUN).is_whole
         _comes_back(server, archive, one, spark)

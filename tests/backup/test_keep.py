@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_after_a_clock_that_was_ahead_the_last_one_taken_is_the_newest_and_stays
 
 @pytest.mark.faults
 def test_a_kill_at_any_step_leaves_whole_backups_and_the_next_one_removes_the_rest(
-    home: Path, folder: Path, tmp_path: Path
+    home: Path, folder: Path, tmp_path: Path, figure: Callable[[str, str], None]
 ) -> None:
     """Before each change that it makes in the archive, until there is none left."""
     first, second = two_taken(home, folder)
@@ -164,7 +165,7 @@ def test_a_kill_at_any_step_leaves_whole_backups_and_the_next_one_removes_the_re
         shutil.rmtree(folder)
     assert lists == {1, 2, 3} and kills >= 4, (lists, kills)
     assert {first.id, second.id}.isdisjoint(archive.ids())
-    print(f"{kills} kills")
+    figure("kills while backups were removed", str(kills))
 
 
 @pytest.mark.faults

@@ -149,17 +149,16 @@ def _judge(made: World, work: Work, reader: Reader, looks: Looks, minutes: float
         journal.fault("no reader was ever answered")
     for line in looks.risen():
         journal.fault(line)
-    print(_summary(journal, reader, looks), flush=True)
+    journal.figures = _figures(journal, reader, looks)
+    rows = (f"| {name} | {value} |" for name, value in journal.figures.items())
+    print("\n".join(["", "| what | |", "|---|---|", *rows]), flush=True)
 
 
-def _summary(journal: Journal, reader: Reader, looks: Looks) -> str:
-    rows = {name: f"{count:,}" for name, count in sorted(journal.counts.items())}
-    rows |= {
+def _figures(journal: Journal, reader: Reader, looks: Looks) -> dict[str, str]:
+    return {
+        **{name: f"{count:,}" for name, count in sorted(journal.counts.items())},
         "reader's statements": f"{reader.answers:,}", "asked while it was away": f"{reader.away:,}",
         "reader's worst wait": f"{reader.worst_s:.1f} s", "releases that it saw": f"{len(reader.seen)}",
         **{name: f"{early:.0f} then {late:.0f}" for name, (early, late) in looks.most().items()},
         "wrong": f"{len(journal.wrong)}",
     }  # fmt: skip
-    return "\n".join(
-        ["", "| what | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from tests.chaos.run import run
 
 @pytest.mark.timeout(2700)
 def test_nothing_is_lost_doubled_mixed_or_stepped_back_in_a_quarter_of_an_hour_of_chaos(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, figure: Callable[[str, str], None]
 ) -> None:
     with ended_in_order():
         journal = run(tmp_path, QUARTER, seed)
+    for what, value in journal.figures.items():
+        figure(what, value)
 
     assert journal.wrong == []
 

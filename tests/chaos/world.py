@@ -40,6 +40,8 @@ class Journal:
     began: float = field(default_factory=time.monotonic)
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+    """What the run was, told at its end."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

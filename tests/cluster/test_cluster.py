@@ -136,7 +136,7 @@ def test_every_table_is_rebuilt_and_verified_by_executors(here: Platform) -> Non
 
 
 def test_a_worker_killed_in_the_middle_of_a_rebuild_doubles_nothing(
-    here: Platform, capsys: pytest.CaptureFixture[str]
+    here: Platform, figure: Callable[[str, str], None]
 ) -> None:
     """The rebuild goes on with what is left, or fails with one error and is asked for again."""
     job = here.under_way("worker", worker=2)
@@ -144,8 +144,7 @@ def test_a_worker_killed_in_the_middle_of_a_rebuild_doubles_nothing(
     here.cluster.workers[2].kill()
 
     ended = here.server.client.follow(job.id)
-    with capsys.disabled():
-        print(f"\nthe rebuild whose worker was killed: {ended.state} {ended.error or ''}")
+    figure("the rebuild whose worker was killed", f"{ended.state} {ended.error or ''}".strip())
     result = (
         ended.result if ended.state == "succeeded" else here.server.do("rebuild", "worker", table=CHANGED)
     )
@@ -231,7 +230,7 @@ def test_executors_run_no_python_and_no_secret_is_told(here: Platform) -> None:
     assert secret not in " ".join([*jvm.cmdline(), *jvm.environ().values()])
 
 
-def test_two_workers_against_one(here: Platform, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_workers_against_one(here: Platform, figure: Callable[[str, str], None]) -> None:
     """Told, not asserted: on a machine with two cores everything else runs beside them."""
     here.server.produce(MANY)
     here.until_caught_up()
@@ -250,11 +249,10 @@ def test_two_workers_against_one(here: Platform, capsys: pytest.CaptureFixture[s
     here.until_executors(1)
     one = best(seconds)
 
-    with capsys.disabled():
-        print(
-            f"\na rebuild of {here.server.produced:,} records on {os.cpu_count()} cores: one worker "
-            f"{one:.1f} s, two {two:.1f} s, {one / two:.2f} times as fast"
-        )
+    figure(
+        "a rebuild by one worker and by two",
+        f"{here.server.produced:,} records on {os.cpu_count()} cores, {one:.1f} s and {two:.1f} s",
+    )
 
 
 def test_executors_with_other_jars_are_refused_in_words(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,9 @@ def restarted(server: LakeProcess) -> Start:
 
 
 @pytest.mark.timeout(1800)
-def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakeProcess) -> None:
+def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(
+    server: LakeProcess, figure: Callable[[str, str], None]
+) -> None:
     server.start()
     server.release()
     first = a_day(server)
@@ -122,8 +124,10 @@ def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(server: LakePr
     early, late = days[1:3], days[-2:]  # of the first day much is warming up
     for name, more in FLAT.items():
         before, after = (max(getattr(day, name) for day in some) for some in (early, late))
+        figure(f"{name}, days 2 and 3, last two", f"{before:.2f}, {after:.2f}")
         assert after <= more * before, f"{name}: {before:.1f} on days 2 and 3, {after:.1f} on the last two"
     assert min(day.all_files for day in late) <= 1.5 * max(day.all_files for day in early)
+    figure("kill -9 to the next record, s", ", ".join(f"{one.seconds:.1f}" for one in starts))
     assert starts[1].cpu_s <= 1.5 * starts[0].cpu_s
 
 
