@@ -15,13 +15,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from xml.etree import ElementTree
 
+import psutil
+
 from tests import promises
-from tests.shards import SHARDS
+from tests.shards import SHARDS, shard_of
 from twinlake.base.files import replace_file
 from twinlake.base.version import commit_of
 
@@ -31,6 +34,12 @@ PAGE = "docs/proof.md"
 EVERY_DAY = "test"
 """Not a shard: what `make test` runs."""
 RUNS = (EVERY_DAY, *SHARDS)
+SHARD_S = 15 * 60
+"""What a shard may take on two cores."""
+HANGS_S = 90 * 60
+"""What takes longer is ended, and has failed: no time limit of a test ends what hangs outside of Python."""
+CLEANS_UP_S = 120
+"""So long who was interrupted may stop what it has started."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +58,18 @@ class Run:
     commit: str = ""
     """Where `git` has that tree; nothing of runs that were written down before this was."""
     held: dict[str, int] = field(default_factory=dict)
-    """Test that a promise names -> how many cases of it passed; none of one with a case that did not."""
+    """Test that a promise names -> how many cases of it passed."""
     figures: dict[str, str] = field(default_factory=dict)
     """What its tests have measured."""
 
     @property
     def proves(self) -> bool:
         return self.passed > 0 and not self.failed
+
+    @property
+    def did_not_pass(self) -> set[str]:
+        """The tests of which a case failed or was skipped."""
+        return {_test(case) for case in (*self.failed, *self.skipped)}
 
 
 def tree(project: Path = PROJECT) -> str:
@@ -112,12 +126,11 @@ def result(report: Path, at: str, seconds: float, seed: int, code: int) -> Run:
         else:
             passed += 1
             held[_test(name)] += 1
-    broken = {_test(name) for name in (*failed, *skipped)}
     if code and not failed:
         failed.append(f"pytest ended with {code}")
     return Run(
         at, datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), os.cpu_count() or 1, round(seconds), seed, passed,
-        failed, skipped, held={test: held[test] for test in sorted(held.keys() & named - broken)},
+        failed, skipped, held={test: held[test] for test in sorted(held.keys() & named)},
         figures=figures,
     )  # fmt: skip
 
@@ -125,7 +138,9 @@ def result(report: Path, at: str, seconds: float, seed: int, code: int) -> Run:
 def page(known: dict[str, Run], at: str) -> str:
     """`docs/proof.md`: one row a shard, and what no run has shown."""
     left = missing(known, at)
+    unproved = sum(len(run.skipped) for run in known.values())
     whole = "**Whole**: every shard passed" if not left else f"**Not whole**: {', '.join(left)} did not pass"
+    long = [name for name in SHARDS if name in known and known[name].seconds > SHARD_S]
     lines = [
         "# What has been run",
         "",
@@ -135,7 +150,8 @@ def page(known: dict[str, Run], at: str) -> str:
         "of all committed files but these two. A run on an older tree was of other files. `never`: no run "
         "of it was written down. *of* are the folders and files of `tests/` whose long tests a shard has: "
         "the longest path that fits decides ([all of them](../tests/shards.py)).",
-        f"{whole} on the tree `{at}`.",
+        f"{whole} on the tree `{at}`. Skipped tests: {unproved}. "
+        f"Shards that took more than a quarter of an hour: {', '.join(long) or 'none'}.",
         "",
         "| shard | of | when (UTC) | tree | commit | cores | minutes | passed | failed | skipped | seed |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -144,11 +160,10 @@ def page(known: dict[str, Run], at: str) -> str:
         of = ", ".join(SHARDS[name]) if name in SHARDS else "all but the long ones"
         if name in known:
             run = known[name]
-            age = "" if run.tree == at else " (older)"
             lines.append(
-                f"| {name} | {of} | {run.date} | `{run.tree}`{age} | {run.commit[:12]} | {run.cores} | "
-                f"{run.seconds / 60:.1f} | {run.passed} | {len(run.failed)} | {len(run.skipped)} "
-                f"| {run.seed} |"
+                f"| {name} | {of} | {run.date} | `{run.tree}`{_age(run, at)} | {run.commit[:12]} | "
+                f"{run.cores} | {run.seconds / 60:.1f} | {run.passed} | {len(run.failed)} | "
+                f"{len(run.skipped)} | {run.seed} |"
             )
         else:
             lines.append(f"| {name} | {of} | never | | | | | | | | |")
@@ -172,23 +187,46 @@ def page(known: dict[str, Run], at: str) -> str:
         "",
         "## Each promise",
         "",
-        "By its number in [what is promised](guarantees.md): the tests that hold it, and when all cases of "
-        "each last passed.",
+        "By its number in [what is promised](guarantees.md): the tests that hold it, and when all cases "
+        "of each last passed in a run. A test may have some for every day, in `test`, and others in a shard.",
         "",
         "| | test | shard | passed (UTC) | tree | cases |",
         "|---|---|---|---|---|---|",
-        *(_held(promise.number, test, known, at) for promise in _promises() for test in promise.tests),
+        *(
+            row
+            for promise in _promises()
+            for test in promise.tests
+            for row in _held(promise.number, test, known, at)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _held(number: str, test: str, known: dict[str, Run], at: str) -> str:
-    found = [name for name in RUNS if name in known and test in known[name].held]
-    if not found:
-        return f"| {number} | `{test}` | not on record | | | |"
-    run = known[found[0]]
-    age = "" if run.tree == at else " (older)"
-    return f"| {number} | `{test}` | {found[0]} | {run.date} | `{run.tree}`{age} | {run.held[test]} |"
+def _held(number: str, test: str, known: dict[str, Run], at: str) -> Iterator[str]:
+    """One row for each run that has cases of the test: some of them may be for every day, the others long."""
+    rows = []
+    for name in _runs_of(test):
+        run = known.get(name)
+        told = f"| {number} | `{test}` | {name} |"
+        if run is None:
+            rows.append(f"{told} never | | |")
+        elif test in run.did_not_pass:
+            rows.append(f"{told} it did not pass | `{run.tree}`{_age(run, at)} | |")
+        elif test in run.held:
+            rows.append(f"{told} {run.date} | `{run.tree}`{_age(run, at)} | {run.held[test]} |")
+    yield from rows or [f"| {number} | `{test}` | not on record | | | |"]
+
+
+def _runs_of(test: str) -> list[str]:
+    """The runs that may have cases of it."""
+    try:
+        return [EVERY_DAY, shard_of(PurePath(test.partition("::")[0]).relative_to("tests"))]
+    except (KeyError, ValueError):
+        return [EVERY_DAY]
+
+
+def _age(run: Run, at: str) -> str:
+    return "" if run.tree == at else " (older)"
 
 
 def _promises() -> list[promises.Promise]:
@@ -209,9 +247,24 @@ def prove(name: str, at: str) -> Run:
         command = [sys.executable, "-m", "pytest", f"--seed={seed}", f"--junitxml={report}"]
         command += ["-n", "2"] if name == EVERY_DAY else [f"--shard={name}"]
         began = time.monotonic()
-        code = subprocess.run(command, cwd=PROJECT).returncode
+        code = ended(command, HANGS_S)
         found = result(report, at, time.monotonic() - began, seed, code)
         return replace(found, commit=commit_of(PROJECT) or "")
+
+
+def ended(command: list[str], seconds: float) -> int:
+    """Its exit code, -9 of one that took longer. No option of the environment leaves a test out."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    process = subprocess.Popen(command, cwd=PROJECT, env=environment)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+            one.kill()
+        return process.wait()
+    except KeyboardInterrupt:  # Ctrl-C reaches both
+        process.wait(CLEANS_UP_S)
+        raise
 
 
 def main() -> int:
@@ -220,11 +273,12 @@ def main() -> int:
     todo = missing(known, at)
     for number, name in enumerate(todo, 1):
         print(f">> {name} ({number} of {len(todo)})", flush=True)
-        known[name] = prove(name, at)
+        found = prove(name, at)
+        if tree() != at:
+            raise SystemExit(f"the tree changed while {name} ran, which proves nothing: begin again")
+        known[name] = found
         replace_file(PROJECT / KNOWN, text(known, at))
         replace_file(PROJECT / PAGE, page(known, at))
-        if tree() != at:
-            raise SystemExit(f"the tree changed while {name} ran: begin again")
     left = missing(known, at)
     print(f"not whole: {', '.join(left)}" if left else f"whole on {at}")
     return 1 if left else 0

@@ -1,4 +1,5 @@
-"""What takes long, divided into shards: each is one run of at most fifteen minutes on two cores."""
+"""What takes long, divided into shards: each is one run of at most fifteen minutes on two cores. `chaos` is
+fifteen minutes of chaos, and its beginning and end."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ SHARDS: dict[str, tuple[str, ...]] = {
 
 
 ALWAYS = ("tour", "wheel")
-"""What CI runs of every commit."""
+"""What CI runs of every commit, where its machine is not too slow: it says what it left out."""
 
 
 def shard_of(path: PurePath) -> str:

@@ -145,11 +145,60 @@ def test_it_has_what_holds_a_promise_and_what_was_measured(
     )
     found = proof.result(report, "t1", 1, 7, code.returncode)
 
-    assert found.held == {"test_it.py::test_a": 2}, "of test_b one case failed"
+    assert found.held == {"test_it.py::test_a": 2, "test_it.py::test_b": 1}
     assert found.figures == {"rows 1": "7 of 8", "rows 2": "7 of 8"}
-    shown = proof.page({"kills": found}, "t2")
-    assert f"| 7 | `test_it.py::test_a` | kills | {found.date} | `t1` (older) | 2 |" in shown
-    assert "| 7 | `test_it.py::test_b` | not on record |" in shown and "- kills: rows 1: 7 of 8" in shown
+    shown = proof.page({"test": found}, "t2")
+    assert f"| 7 | `test_it.py::test_a` | test | {found.date} | `t1` (older) | 2 |" in shown
+    assert "| 7 | `test_it.py::test_b` | test | it did not pass | `t1` (older) | |" in shown
+    assert "| 7 | `test_it.py::test_d` | not on record |" in shown and "- test: rows 1: 7 of 8" in shown
+
+
+def test_what_every_day_runs_of_a_test_does_not_stand_for_its_long_cases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    test = "tests/kill/test_points.py::test_it"
+    monkeypatch.setattr(proof, "_promises", lambda: [Promise("7", "It holds", "`held`", (test,))])
+    known = {"test": replace(PASSED, held={test: 1})}
+
+    assert f"| 7 | `{test}` | kill_points | never | | |" in proof.page(known, "t1")
+    known["kill_points"] = replace(PASSED, failed=["tests.kill.test_points::test_it[2]"], held={test: 13})
+    assert f"| 7 | `{test}` | kill_points | it did not pass | `t1` | |" in proof.page(known, "t1")
+    known["kill_points"] = replace(PASSED, held={test: 14})
+    shown = proof.page(known, "t1")
+    assert f"| 7 | `{test}` | test | 2030-01-01 00:00 | `t1` | 1 |" in shown
+    assert f"| 7 | `{test}` | kill_points | 2030-01-01 00:00 | `t1` | 14 |" in shown
+
+
+def test_what_hangs_is_ended_and_no_option_of_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k nothing")
+    asks = "import os, sys; sys.exit('PYTEST_ADDOPTS' in os.environ)"
+
+    assert proof.ended([sys.executable, "-c", asks], 60) == 0
+    assert proof.ended([sys.executable, "-c", "import time; time.sleep(600)"], 1) == -9
+
+
+def test_a_tree_that_changes_while_a_shard_runs_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "PROJECT", tmp_path)
+    monkeypatch.setattr(proof, "prove", lambda name, at: PASSED)
+    monkeypatch.setattr(proof, "tree", iter(["t1", "t2"]).__next__)
+
+    with pytest.raises(SystemExit, match="proves nothing"):
+        proof.main()
+
+    assert not (tmp_path / proof.KNOWN).exists()
+
+
+def test_what_took_longer_than_a_shard_may_and_what_was_skipped_is_told() -> None:
+    known = {name: PASSED for name in proof.RUNS}
+    assert "Skipped tests: 0. Shards that took more than a quarter of an hour: none." in proof.page(
+        known, "t1"
+    )
+    known["store"] = replace(PASSED, seconds=901, skipped={"a::b": "why"})
+    assert "Skipped tests: 1. Shards that took more than a quarter of an hour: store." in proof.page(
+        known, "t1"
+    )
 
 
 def test_a_run_that_left_no_report_failed(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ EVERY_S = 10.0
 PARTS = ("lake", "SQL server")
 FLAT = {"memory MB": 1.3, "threads": 1.3, "open files": 1.5}
 """How much more the last third of a run may have, at most, than the first two."""
+LEAST = 6
+"""So often each part must have been looked at."""
 Held = dict[str, float]
 
 
@@ -32,7 +34,7 @@ class Looks:
         found = self.world.processes()
         for part in PARTS:
             with suppress(psutil.NoSuchProcess):
-                processes = [one for one in found.get(part, []) if one.name() in ("java", "python")]
+                processes = [one for one in found.get(part, []) if one.name().startswith(("java", "python"))]
                 if len(processes) > 1:  # up, with its JVM
                     self.of[part].append({
                         "memory MB": sum(one.memory_info().rss for one in processes) / 2**20,
@@ -51,7 +53,12 @@ class Looks:
         return found
 
     def risen(self) -> list[str]:
-        return [
+        """What rose, and what was not looked at often enough to tell."""
+        looks = {part: len(held) for part, held in self.of.items()}
+        few = [
+            f"the {part} was looked at {times} times only" for part, times in looks.items() if times < LEAST
+        ]
+        return few + [
             f"{name} rose from {early:.0f} to {late:.0f}"
             for name, (early, late) in self.most().items()
             if early and late > early * FLAT[name.split(": ")[1]]

@@ -12,17 +12,23 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from deltalake import DeltaTable
 
 from tests.changelog.reader import Reader, table_of
+from tests.chaos import invariants
+from tests.chaos.plan import TABLES
 from tests.chaos.tables import without_cancelled
 from tests.chaos.traffic import NUMBER, Traffic
+from tests.chaos.work import LATEST_CHANGES, SALES_CHANGES
 from tests.chaos.world import TOPIC, World
 from tests.oracle.check import check
 from tests.oracle.judge import Judged, judge, writer_schemas
 from tests.oracle.mended import Mended, judge_mended
-from tests.oracle.shown import SqlDoor
+from tests.oracle.shown import Door, SqlDoor, distinct
 from tests.oracle.topic import Records
+from twinlake.lake.catalog.certificates import Certificates
 
 Shown = dict[Any, Any]
 Event = dict[str, Any]
+CHANGELOGS = {"sales_per_region": SALES_CHANGES, "latest_order": LATEST_CHANGES}
+MANY = 1_000
 GAP_MS, BEFORE_MS, AFTER_MS, MINUTE_MS = 300_000, 30_000, 60_000, 60_000
 
 
@@ -75,8 +81,17 @@ def wrong(world: World, traffic: Traffic, mended: Mended | None, tag: int) -> It
     events = list(_events(found.records, judged))
     for name, (expected, shown) in _tables(events, door, tag).items():
         yield from _difference(f"table {name}", expected, shown)
-    for name in world.server.client.status()["changelogs"]:
-        yield from _changelog(world, name["table"], name["topic"], events, tag)
+    kept = {one["table"]: one["topic"] for one in world.server.client.status()["changelogs"]}
+    if kept != CHANGELOGS:
+        yield f"changelogs: {kept}"
+    for table, topic in CHANGELOGS.items():
+        yield from _changelog(world, table, topic, events, tag)
+    (many,) = door.rows("SELECT count(*) AS quarantined FROM serve.orders_quarantine")
+    certificates = Certificates(world.server.lake)
+    made = [one for table in TABLES for one in certificates.of(table, MANY)]
+    yield from invariants.broken(
+        world.server.lake, TOPIC, found.records.partitions, many["quarantined"], made
+    )
 
 
 def _sendings(numbers: Counter[int], traffic: Traffic) -> Iterator[str]:
@@ -125,7 +140,7 @@ def _difference(what: str, expected: Shown, shown: Shown) -> Iterator[str]:
         yield f"{what}: {len(keys)} of {len(expected)} keys differ (expected, shown): {some}"[:1500]
 
 
-def _tables(events: list[Event], door: SqlDoor, tag: int) -> dict[str, tuple[Shown, Shown]]:
+def _tables(events: list[Event], door: Door, tag: int) -> dict[str, tuple[Shown, Shown]]:
     totals = door.rows("SELECT region, tag, cast(spent AS string) spent, records, buyers FROM serve.totals")
     visits = door.rows(
         "SELECT customer, tag, unix_millis(session_start) a, unix_millis(session_end) z, "
@@ -137,22 +152,44 @@ def _tables(events: list[Event], door: SqlDoor, tag: int) -> dict[str, tuple[Sho
     )
     gap = door.rows("SELECT region, records, missing FROM serve.gap")
     return {
-        "totals": (_totals(events, tag), {
-            (one["region"], one["tag"]): (
-                Decimal(one["spent"]), one["records"], one["buyers"],
-            ) for one in totals
-        }),
-        "visits": (_visits(events, tag), {
-            (one["customer"], one["tag"], one["a"]): (one["z"], Decimal(one["spent"]), one["records"])
+        "totals": (_totals(events, tag), distinct(
+            ((one["region"], one["tag"]), (Decimal(one["spent"]), one["records"], one["buyers"]))
+            for one in totals
+        )),
+        "visits": (_visits(events, tag), distinct(
+            ((one["customer"], one["tag"], one["a"]), (one["z"], Decimal(one["spent"]), one["records"]))
             for one in visits
-        }),
-        "near": (_near(events), {
-            ((one["lp"], one["lo"]), None if one["rp"] is None else (one["rp"], one["ro"])): (
+        )),
+        "asked": (_stored(events, "pending", 10_000), _shown(door, "asked")),
+        "cancelled": (_stored(events, "cancelled", 15_000), _shown(door, "cancelled")),
+        "near": (_near(events), distinct(
+            (((one["lp"], one["lo"]), None if one["rp"] is None else (one["rp"], one["ro"])), (
                 Decimal(one["asked"]), None if one["undone"] is None else Decimal(one["undone"])
-            ) for one in near
-        }),
-        "gap": (_gap(events, tag), {one["region"]: (one["records"], one["missing"]) for one in gap}),
+            )) for one in near
+        )),
+        "gap": (_gap(events, tag), distinct(
+            (one["region"], (one["records"], one["missing"])) for one in gap
+        )),
     }  # fmt: skip
+
+
+def _shown(door: Door, table: str) -> Shown:
+    rows = door.rows(
+        "SELECT _partition p, _offset o, region, customer, cast(amount AS string) amount, "
+        f"unix_millis(ordered_at) at FROM serve.{table}"
+    )
+    return distinct(
+        ((one["p"], one["o"]), (one["region"], one["customer"], Decimal(one["amount"]), one["at"]))
+        for one in rows
+    )
+
+
+def _stored(events: list[Event], status: str, above: int) -> Shown:
+    return {
+        one["place"]: (one["region"], one["customer"], _money(one["amount"]), one["ordered_at"])
+        for one in events
+        if one["status"] == status and one["amount"] > above
+    }
 
 
 def _by(events: list[Event], name: str) -> dict[Any, list[Event]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -21,7 +22,14 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from tests.faults.disk import Disk, small_disk
 from tests.kill.server import LakeProcess, lake_process
 from tests.reading.conftest import SqlServer
-from twinlake.base.errors import BusyError, FullDiskError, TimedOutError, TwinlakeError, UnreachableError
+from twinlake.base.errors import (
+    BusyError,
+    DifferenceError,
+    FullDiskError,
+    TimedOutError,
+    TwinlakeError,
+    UnreachableError,
+)
 from twinlake.base.waiting import wait_for
 from twinlake.lake.delta import delta
 
@@ -31,6 +39,8 @@ LOST_FOR_A_WHILE = (UnreachableError, FullDiskError, TimedOutError, BusyError)
 WAIT_S = 900.0
 START_S = 600.0
 ATTEMPTS = 4
+SOON_S = 120.0
+"""So long after a kill, a freeze or a full disk another part may end for it."""
 
 
 @dataclass(kw_only=True)
@@ -69,6 +79,8 @@ class World:
     project: Path
     up: threading.Lock = field(default_factory=threading.Lock)
     """Held by whoever ends or starts a part."""
+    disturbed: float = -math.inf
+    """When something was last done to a part or to the disk, in seconds since the start."""
 
     def do(self, kind: str, key: str, /, **params: Any) -> dict[str, Any]:
         """A job to its end, whoever dies meanwhile: asked again with its key, it goes on."""
@@ -81,6 +93,9 @@ class World:
                 if time.monotonic() > until:
                     raise
                 last: TwinlakeError = error
+            except DifferenceError as error:
+                self.journal.fault(f"{kind}: {error}"[:1500])
+                raise
             except TwinlakeError as error:
                 last = error
                 if "interrupted" in error.what:
@@ -92,8 +107,18 @@ class World:
                     raise
             time.sleep(2 if isinstance(last, LOST_FOR_A_WHILE) else 5)
 
+    @contextmanager
+    def disturbing(self) -> Iterator[None]:
+        """What is done in it may end other parts, for a while after it, too."""
+        self.disturbed = math.inf
+        try:
+            with self.up:
+                yield
+        finally:
+            self.disturbed = self.journal.now_s
+
     def kill(self, victim: str, down_s: float) -> None:
-        with self.up:
+        with self.disturbing():
             if victim == "broker":
                 self.server.broker.kill()
                 time.sleep(down_s)
@@ -128,6 +153,8 @@ class World:
         self.journal.say(f"the {part} has ended by itself", f"times that the {part} ended by itself")
         for line in log.read_text().splitlines()[-5:]:
             self.journal.say(f"  {line[:400]}")
+        if self.journal.now_s > self.disturbed + SOON_S:
+            self.journal.fault(f"nothing was done to any part for {SOON_S:.0f} s, and the {part} ended")
 
     def _kill_lake(self, victim: str) -> None:
         if victim == "lake":
@@ -149,7 +176,7 @@ class World:
             end([process])
 
     def freeze(self, victim: str, seconds: float) -> None:
-        with self.up:
+        with self.disturbing():
             stopped = [one for one in self.processes().get(victim, []) if one.is_running()]
             for one in stopped:
                 one.suspend()
@@ -161,7 +188,7 @@ class World:
                         one.resume()
 
     def fill_disk(self, seconds: float) -> None:
-        with self.up:
+        with self.disturbing():
             self.disk.fill()
             try:
                 time.sleep(seconds)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,19 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from tests import invariants_oracle as oracle
-from tests.small_lake.small import HERE
+from tests.small_lake.small import unpack
+from tests.states import evidence_of, log_state, release_state, rows_of, version_state
 from twinlake.lake import invariants as must
 from twinlake.lake.catalog import release_log
-from twinlake.lake.delta import delta
-from twinlake.lake.invariants import Evidence, LogState, ReaderState, ReleaseState, VersionState
+from twinlake.lake.invariants import LogState, ReaderState, VersionState
 from twinlake.lake.log import quarantine
-from twinlake.topics.verdict import REPLAYED, VERDICTS
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("small")
-    with tarfile.open(HERE / "format_0.tar.xz") as packed:
-        packed.extractall(folder, filter="data")
-    return folder / "lake"
+    return unpack(0, tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture
@@ -54,40 +48,6 @@ def segmented_of(lake: Path) -> Path:
     return next((lake / "tables" / "totals").glob("*-1"))
 
 
-def metadata(table: Path, told: str) -> Iterator[dict[str, Any]]:
-    for version in range(delta.newest_version(table) + 1):
-        commit = delta.commit(table, version)
-        if commit and told in commit.metadata:
-            yield commit.metadata
-
-
-def rows_of(table: Path, columns: list[str]) -> list[dict[str, Any]]:
-    """Of each live file as it is on the disk, however long Delta's log says that it is."""
-    files = (Path(uri.removeprefix("file://")) for uri in DeltaTable(str(table)).file_uris())
-    found = (pq.ParquetFile(file).read(columns).to_pylist() for file in files)  # type: ignore[no-untyped-call]
-    return [row for rows in found for row in rows]
-
-
-def log_state(lake: Path) -> LogState:
-    path = log_of(lake)
-    all_ = [*metadata(path, "batch")]
-    columns = ["epoch", "partition", "offset", "replay"]
-    rows = rows_of(path, columns)
-    originals: dict[must.Place, list[int]] = {}
-    for row in rows:
-        if not row["replay"]:
-            originals.setdefault((row["epoch"], row["partition"]), []).append(row["offset"])
-    newest = all_[-1]
-    return LogState(
-        topic="orders", batch=newest["batch"], watermark=newest["watermark"], held=len(rows),
-        ends={(int(e), int(p)): end for e, ends in newest["ends"].items() for p, end in ends.items()},
-        counts={name: newest["counts"][name] for name in VERDICTS if name in newest["counts"]},
-        copies=newest["counts"].get(REPLAYED, 0), batches=[one["batch"] for one in all_],
-        originals={at: len(found) for at, found in originals.items()},
-        distinct={at: len({*found}) for at, found in originals.items()},
-    )  # fmt: skip
-
-
 def by_rows(lake: Path) -> LogState:
     """The log's verdicts as its rows have them, of each record id the newest."""
     rows = rows_of(log_of(lake), ["epoch", "partition", "offset", "batch", "verdict"])
@@ -107,26 +67,15 @@ def quarantine_of(lake: Path) -> list[tuple[int, int, int]]:
     return duckdb.sql(f'SELECT epoch, partition, "offset" FROM ({sql})').fetchall()
 
 
-def version_state(path: Path) -> VersionState:
-    all_ = [*metadata(path, "step")]
-    newest = all_[-1]
-    rows = rows_of(path, ["_rows", "_hash_low", "_hash_high"])
-    counted = [row for row in rows if row["_hash_low"] is not None]
-    return VersionState(
-        name="totals", position=newest["position"]["orders"], step=newest["step"], segment=newest["segment"],
-        records=newest["records"], steps=[one["step"] for one in all_],
-        evidence=Evidence(
-            rows=sum(row["_rows"] for row in counted), low=sum(row["_hash_low"] for row in counted),
-            high=sum(row["_hash_high"] for row in counted),
-        ),
-    )  # fmt: skip
+def states(table: Path) -> VersionState:
+    return replace(version_state(table, "totals"), evidence=evidence_of(table))
 
 
 def of_lake(before: Path, lake: Path) -> set[str]:
     """The names of the invariants that are broken between the lake as it was and as it is."""
-    old, new = log_state(before), log_state(lake)
-    was, now = version_state(totals_of(before)), version_state(totals_of(lake))
-    segmented = version_state(segmented_of(before)), version_state(segmented_of(lake))
+    old, new = log_state(log_of(before)), log_state(log_of(lake))
+    was, now = states(totals_of(before)), states(totals_of(lake))
+    segmented = states(segmented_of(before)), states(segmented_of(lake))
     assert was.evidence
     broken = {
         "evidence_matches": must.evidence_matches(now, was.evidence),
@@ -185,7 +134,7 @@ def double_a_batch(lake: Path) -> None:
 
 
 def move_a_position_back(lake: Path) -> None:
-    newest = version_state(totals_of(lake))
+    newest = states(totals_of(lake))
 
     def change(told: dict[str, Any]) -> None:
         told.update(step=newest.step + 1, position={"orders": newest.position - 1})
@@ -232,7 +181,7 @@ def move_the_watermark_back(lake: Path) -> None:
 
 
 def write_to_a_closed_segment(lake: Path) -> None:
-    newest = version_state(segmented_of(lake))
+    newest = states(segmented_of(lake))
 
     def change(told: dict[str, Any]) -> None:
         told.update(step=newest.step + 1, position={"orders": newest.position}, records=newest.records)
@@ -290,7 +239,7 @@ def test_what_is_planted_is_found_by_both(
 
 def test_a_mixture_of_two_releases_is_found_by_both(made: Path) -> None:
     history = release_log.releases(made)
-    states = [ReleaseState(number=one.number, tables=one.tables, positions=one.positions) for one in history]
+    releases = [release_state(one) for one in history]
     first, last = history[0].tables, history[-1].tables
     one, other, *_ = sorted(table for table, name in first.items() if last[table] != name)
     mixed = {one: first[one], other: last[other]}
@@ -298,7 +247,7 @@ def test_a_mixture_of_two_releases_is_found_by_both(made: Path) -> None:
     def broken(seen: dict[str, str]) -> list[bool]:
         reader = ReaderState(versions={table: frozenset({name}) for table, name in seen.items()})
         return [
-            bool(must.one_release_per_statement(reader, states)),
+            bool(must.one_release_per_statement(reader, releases)),
             bool(oracle.mixed(seen, [release.tables for release in history])),
         ]
 

@@ -70,7 +70,7 @@ def sales_per_region(door: Door) -> dict[tuple[str, int], tuple[Any, ...]]:
         "cast(smallest AS string) AS smallest, cast(largest AS string) AS largest, customers, `final` "
         "FROM serve.sales_per_region"
     )
-    return _distinct(
+    return distinct(
         ((row["region"], row["window"]), (
             row["closes"], _decimal(row["sales"]), row["orders"], _decimal(row["average"]),
             _decimal(row["smallest"]), _decimal(row["largest"]), row["customers"], row["final"],
@@ -84,7 +84,7 @@ def latest_order(door: Door) -> dict[str, tuple[Any, ...]]:
         "SELECT customer, order_id, region, status, cast(amount AS string) AS amount, "
         "unix_millis(ordered_at) AS ordered_at FROM serve.latest_order"
     )
-    return _distinct(
+    return distinct(
         (row["customer"], (
             row["order_id"], row["region"], row["status"], _decimal(row["amount"]), row["ordered_at"],
         ))
@@ -98,7 +98,7 @@ def quarantine(door: Door) -> dict[tuple[int, int, int], tuple[Any, ...]]:
         "md5(value) AS value, verdict, concat_ws(',', sort_array(reasons)) AS reasons "
         "FROM serve.orders_quarantine"
     )
-    return _distinct(
+    return distinct(
         ((row["epoch"], row["partition"], row["offset"]), (
             row["timestamp"], row["key"], row["value"], row["verdict"],
             tuple(row["reasons"].split(",")) if row["reasons"] else (),
@@ -111,7 +111,7 @@ def _decimal(text: str | None) -> Decimal | None:
     return None if text is None else Decimal(text)
 
 
-def _distinct(pairs: Any) -> dict[Any, tuple[Any, ...]]:
+def distinct(pairs: Any) -> dict[Any, tuple[Any, ...]]:
     """A dict of the pairs; a key shown twice is kept as a difference of its own."""
     found: dict[Any, tuple[Any, ...]] = {}
     for key, values in pairs:

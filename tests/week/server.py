@@ -6,6 +6,7 @@ Beside it a thread tells, whenever a file asks, what the JVM's heap holds after 
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
@@ -17,7 +18,7 @@ from pyspark import SparkContext
 
 from twinlake.batch import due, maintain
 from twinlake.batch.maintain import vacuum
-from twinlake.lake.catalog import certificates, maintained_version, runs
+from twinlake.lake.catalog import certificates, maintained_version, runs, topic_certificates
 from twinlake.lake.delta import checkpoints, ledger
 from twinlake.lake.log import log
 from twinlake.server.__main__ import main
@@ -36,7 +37,7 @@ def lapse(day_s: float) -> None:
     maintain.vacuum = lambda spark, path, keep_hours: vacuum(spark, path, 0)  # it knows whole hours only
     ledger.KEEP_FILES_HOURS, ledger.KEEP_COMMITS = 0, f"interval {day_s:.0f} seconds"
     due.WHOLE_EVERY = timedelta(seconds=day_s)
-    ledger.COMPACT_ABOVE_FILES, certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20
+    ledger.COMPACT_ABOVE_FILES, certificates.KEEP, topic_certificates.KEEP, runs.KEEP_ENDED = 20, 20, 20, 20
     checkpoints.EVERY_COMMITS = 10
     for properties in (log.PROPERTIES, maintained_version.PROPERTIES):
         properties["delta.checkpointInterval"] = "10"
@@ -49,6 +50,7 @@ def tell(asked: Path) -> None:
         context = SparkContext._active_spark_context
         if context is None or context._jvm is None or not asked.exists():
             continue
+        gc.collect()  # what Python has not given back yet keeps plans in the JVM, 100 MB of them or none
         jvm = context._jvm.java.lang
         for _ in range(3):  # references that a first collection frees hold more
             jvm.System.gc()

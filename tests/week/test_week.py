@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,6 @@ DAY_S = 100.0
 RECORDS = 40
 FLAT = {"step_s": 1.5, "python_mb": 1.1, "heap_mb": 1.25, "threads": 1.25, "open_files": 1.5}
 """How much more of it the last days may have than the first."""
-FOLDERS = ("logs", "tables", "certificates", "runs", "releases", "checkpoints", "ids", "staging")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +84,12 @@ def measured(server: LakeProcess, step_s: float, rebuild_s: float) -> Day:
         heap_mb=told["heap_mb"],
         threads=told["jvm_threads"] + told["python_threads"],
         open_files=process.num_fds() + server._jvm().num_fds(),
-        files={name: sum(1 for one in (server.lake / name).rglob("*") if one.is_file()) for name in FOLDERS},
+        files=dict(Counter(one.relative_to(server.lake).parts[0] for one in files_of(server.lake))),
     )
+
+
+def files_of(lake: Path) -> Iterator[Path]:
+    return (one for one in lake.rglob("*") if one.is_file())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +130,7 @@ def test_a_week_leaves_memory_files_steps_and_starts_as_they_were(
         before, after = (max(getattr(day, name) for day in some) for some in (early, late))
         figure(f"{name}, days 2 and 3, last two", f"{before:.2f}, {after:.2f}")
         assert after <= more * before, f"{name}: {before:.1f} on days 2 and 3, {after:.1f} on the last two"
-    assert min(day.all_files for day in late) <= 1.5 * max(day.all_files for day in early)
+    assert max(day.all_files for day in late) <= 1.5 * max(day.all_files for day in early)
     figure("kill -9 to the next record, s", ", ".join(f"{one.seconds:.1f}" for one in starts))
     assert starts[1].cpu_s <= 1.5 * starts[0].cpu_s
 
@@ -138,7 +142,7 @@ def table(days: list[Day], starts: list[Start]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for number, day in enumerate(days, start=1):
-        held = ", ".join(f"{name} {count}" for name, count in day.files.items())
+        held = ", ".join(f"{name} {count}" for name, count in sorted(day.files.items()))
         lines.append(
             f"| {number} | {day.step_s:.2f} | {day.rebuild_s:.1f} | {day.python_mb:.0f} | {day.heap_mb:.0f} "
             f"| {day.threads} | {day.open_files} | {day.all_files}: {held} |"
