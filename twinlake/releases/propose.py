@@ -132,10 +132,10 @@ def _taken_back(
     before = Upstream()
     for table in ordered(written.values()):
         means = analyses.proposal(table, before).fingerprint
-        definition, blue = table.to_json(), live.get(table.name)
+        blue = live.get(table.name)
         for back in (back for back in backs.get(table.name, ()) if back.version):
             version = versions.get((table.name, back.version or ""))
-            if _is_again(version, back, means, definition, blue):
+            if _is_again(version, back, means, table, blue):
                 found[table.name] = back.lines()
     for back in (back for some in backs.values() for back in some):
         if back.version is None and back.table in live and back.table not in written:
@@ -147,15 +147,29 @@ def _is_again(
     version: Version | None,
     back: RolledBack,
     means: str,
-    definition: Mapping[str, Any],
+    table: Kind,
     blue: Version | None,
 ) -> bool:
     """Whether a definition that means this is that of the version: by its meaning, or, where more than its
     contract, its upstream or the engine was new in it, by its text."""
     if version is None:  # its file is torn
         return (back.version or "").startswith(means[:12])
-    same_text = version.definition == definition and not (blue and blue.definition == definition)
+    same_text = _same_text(version.definition, table) and not (blue and _same_text(blue.definition, table))
     return same_text or version.fingerprint == means
+
+
+def _same_text(stored: Mapping[str, Any], table: Kind) -> bool:
+    """White space and comments around expressions, and the indentation of a whole query, count nothing: a
+    definition that moves from Python to SQL is written without them."""
+    from twinlake.kinds.sql_form.writing import KINDS, as_json, plain  # a parser, which few plans need
+
+    if stored == table.to_json():
+        return True
+    if table.kind not in KINDS or stored.get("kind") != table.kind:
+        return False
+    with suppress(TwinlakeError):  # it is not understood any more
+        return as_json(plain(from_json(stored))) == as_json(plain(table))
+    return False
 
 
 def lost(lake: OpenLake) -> dict[tuple[str, str], str]:
