@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -65,6 +66,11 @@ class Run:
     @property
     def proves(self) -> bool:
         return self.passed > 0 and not self.failed
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether it ended without saying of each of its tests what became of it."""
+        return any("::" not in one or one.startswith("::") for one in self.failed)
 
     @property
     def did_not_pass(self) -> set[str]:
@@ -175,7 +181,7 @@ def page(known: dict[str, Run], at: str) -> str:
         for test, why in known[name].skipped.items()
     ]
     figures = [
-        f"- {name}: {what}: {value}"
+        f"- {name}{_age(known[name], at)}{'' if known[name].proves else ' (failed)'}: {what}: {value}"
         for name in RUNS
         if name in known
         for what, value in known[name].figures.items()
@@ -210,7 +216,7 @@ def _held(number: str, test: str, known: dict[str, Run], at: str) -> Iterator[st
         told = f"| {number} | `{test}` | {name} |"
         if run is None:
             rows.append(f"{told} never | | |")
-        elif test in run.did_not_pass:
+        elif test in run.did_not_pass or (run.broke_off and test not in run.held):
             rows.append(f"{told} it did not pass | `{run.tree}`{_age(run, at)} | |")
         elif test in run.held:
             rows.append(f"{told} {run.date} | `{run.tree}`{_age(run, at)} | {run.held[test]} |")
@@ -259,12 +265,21 @@ def ended(command: list[str], seconds: float) -> int:
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
-        for one in [*psutil.Process(process.pid).children(recursive=True), process]:
-            one.kill()
-        return process.wait()
+        return _killed(process)
     except KeyboardInterrupt:  # Ctrl-C reaches both
-        process.wait(CLEANS_UP_S)
+        try:
+            process.wait(CLEANS_UP_S)
+        except subprocess.TimeoutExpired:
+            _killed(process)
         raise
+
+
+def _killed(process: subprocess.Popen[bytes]) -> int:
+    for one in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.kill()
+    return process.wait()
 
 
 def main() -> int:

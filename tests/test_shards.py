@@ -150,7 +150,10 @@ def test_it_has_what_holds_a_promise_and_what_was_measured(
     shown = proof.page({"test": found}, "t2")
     assert f"| 7 | `test_it.py::test_a` | test | {found.date} | `t1` (older) | 2 |" in shown
     assert "| 7 | `test_it.py::test_b` | test | it did not pass | `t1` (older) | |" in shown
-    assert "| 7 | `test_it.py::test_d` | not on record |" in shown and "- test: rows 1: 7 of 8" in shown
+    assert (
+        "| 7 | `test_it.py::test_d` | not on record |" in shown
+        and "- test (older) (failed): rows 1: 7 of 8" in shown
+    )
 
 
 def test_what_every_day_runs_of_a_test_does_not_stand_for_its_long_cases(
@@ -163,6 +166,9 @@ def test_what_every_day_runs_of_a_test_does_not_stand_for_its_long_cases(
     assert f"| 7 | `{test}` | kill_points | never | | |" in proof.page(known, "t1")
     known["kill_points"] = replace(PASSED, failed=["tests.kill.test_points::test_it[2]"], held={test: 13})
     assert f"| 7 | `{test}` | kill_points | it did not pass | `t1` | |" in proof.page(known, "t1")
+    for broke in ("pytest ended with -9", "::tests.kill.test_points"):
+        known["kill_points"] = replace(PASSED, failed=[broke])
+        assert f"| 7 | `{test}` | kill_points | it did not pass | `t1` | |" in proof.page(known, "t1")
     known["kill_points"] = replace(PASSED, held={test: 14})
     shown = proof.page(known, "t1")
     assert f"| 7 | `{test}` | test | 2030-01-01 00:00 | `t1` | 1 |" in shown

@@ -11,6 +11,7 @@ import httpx
 
 from tests.chaos.world import Journal
 from tests.reading.conftest import SqlServer
+from twinlake.lake.invariants import ReaderState
 
 SQL = """SELECT (SELECT concat(min(tag), '-', max(tag)) FROM serve.totals) AS totals,
   (SELECT concat(min(tag), '-', max(tag)) FROM serve.visits) AS visits,
@@ -26,8 +27,8 @@ class Reader:
     answers: int = 0
     away: int = 0
     worst_s: float = 0.0
-    seen: list[tuple[int | None, str]] = field(default_factory=list)
-    """Each release with its tag, as often as it changed."""
+    seen: list[ReaderState] = field(default_factory=list)
+    """Each release, with the tags of the rows of each table as its versions, as often as it changed."""
     ending: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -54,11 +55,12 @@ class Reader:
             before = row
 
     def _judge(self, before: dict[str, Any], row: dict[str, Any]) -> None:
-        low, _, high = str(row["totals"]).partition("-")
-        if row["totals"] != row["visits"] or low != high:
+        tags = {table: frozenset(str(row[table]).split("-")) for table in ("totals", "visits")}
+        if len(tags["totals"] | tags["visits"]) > 1:
             self.journal.fault(f"a mixture of releases: {row}")
         for name in ("release", "records", "orders"):
             if before and row[name] is not None and row[name] < before[name]:
                 self.journal.fault(f"a step back: {name} {before[name]} then {row[name]}")
-        if not self.seen or self.seen[-1] != (row["release"], low):
-            self.seen.append((row["release"], low))
+        state = ReaderState(release=row["release"], versions=tags)
+        if self.seen[-1:] != [state]:
+            self.seen.append(state)

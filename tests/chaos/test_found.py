@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +12,11 @@ import pytest
 from tests.chaos import invariants, oracle
 from tests.chaos.held import LEAST, Looks
 from tests.chaos.reader import Reader
-from tests.chaos.world import Journal
+from tests.chaos.world import COMPARES, LAKE, SOON_S, SQL, Journal, World
 from tests.small_lake.small import unpack
 from tests.states import log_history, log_state
+from twinlake.base.errors import DifferenceError, TwinlakeError
+from twinlake.lake.catalog import release_log
 from twinlake.lake.catalog.certificates import Certificate
 
 Rows = list[dict[str, Any]]
@@ -120,6 +123,64 @@ def test_what_a_reader_saw_must_be_of_one_release_and_not_go_back(journal: Journ
     assert line == "no_reader_goes_back: release 2 was seen, now 1"
 
 
+def test_two_tags_in_one_table_are_no_release(journal: Journal) -> None:
+    seen = asked(journal, (2, "1-2", "2-2", 5)).seen
+
+    (line,) = invariants.broken_for_reader(seen, {1: 1, 2: 2})
+    assert line == "one_release_per_statement: table totals: one statement saw versions 1, 2"
+
+
+class Part:
+    """A server that answers a job with this error, or has ended."""
+
+    def __init__(self, home: Path, error: TwinlakeError | None = None) -> None:
+        self.home, self.running, self._error = home, False, error
+        (home / "lake.log").write_text("the last line\n")
+
+    def start(self, seconds: float) -> None:
+        raise RuntimeError("no memory")
+
+    def do(self, kind: str, /, key: str, **params: Any) -> dict[str, Any]:
+        self.asked = getattr(self, "asked", 0) + 1
+        if self._error and self.asked == 1:
+            raise self._error
+        return {"asked": self.asked}
+
+
+class NeverStarted:
+    _process = None
+
+
+def of_world(journal: Journal, part: Part) -> World:
+    parts: dict[str, Any] = {"server": part, "sql": NeverStarted(), "disk": None}
+    return World(**parts, journal=journal, project=part.home)
+
+
+def test_a_part_that_ends_long_after_anything_reached_it_is_found_and_started_again_later(
+    journal: Journal, tmp_path: Path
+) -> None:
+    world = of_world(journal, Part(tmp_path))
+    world.disturbed = {LAKE: journal.now_s - SOON_S + 60, SQL: journal.now_s - 2 * SOON_S}
+    world.start_again()
+    assert journal.wrong == []
+
+    world.disturbed = {LAKE: journal.now_s - SOON_S - 1, SQL: journal.now_s}
+    world.start_again()
+    assert journal.wrong == [f"the {LAKE} ended, and nothing had been done to it for 120 s"]
+
+
+def test_speed_and_batch_that_differ_are_not_asked_again_and_a_gate_is(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    differ = DifferenceError("3 keys differ", "", "")
+
+    for kind in COMPARES:
+        with pytest.raises(DifferenceError):
+            of_world(journal, Part(tmp_path, differ)).do(kind, "key")
+    assert of_world(journal, Part(tmp_path, differ)).do("promote", "key") == {"asked": 2}
+
+
 def test_what_rises_and_what_nobody_looked_at_is_found() -> None:
     looks = Looks(world=cast(Any, None))
     flat = {"memory MB": 1000.0, "threads": 100.0, "open files": 100.0}
@@ -159,6 +220,24 @@ def test_the_invariants_are_asked_of_what_is_left(lake: Path) -> None:
     assert names(more=1) == {"nothing_lost"}
     assert names(more=-1) == {"nothing_doubled"}
     assert names(bad=-1) == {"quarantine_in_reach"}
+
+
+def test_a_step_that_is_missing_is_found_in_a_version_that_is_not_live(lake: Path) -> None:
+    live = release_log.releases(lake)[-1].tables["totals"]
+    logs = (lake / "tables" / "totals").glob("*/_delta_log")
+    (old, *_) = sorted(one for one in logs if one.parent.name != live)
+    commits = sorted(old.glob("*.json"))
+    newest = [one for one in commits if '\\"kind\\":\\"step\\"' in one.read_text()][-1]
+    before = newest.read_text()
+    actions = [json.loads(line) for line in before.splitlines()]
+    told = json.loads(actions[0]["commitInfo"]["userMetadata"])
+    actions[0]["commitInfo"]["userMetadata"] = json.dumps(told | {"step": told["step"] + 1})
+    newest.write_text("".join(json.dumps(one) + "\n" for one in actions))
+
+    try:
+        assert {line.split(":")[0] for line in broken(lake)} == {"steps_without_gap"}
+    finally:
+        newest.write_text(before)
 
 
 def certificate(differing: int) -> Certificate:

@@ -161,10 +161,10 @@ def _is_again(
 def _same_text(stored: Mapping[str, Any], table: Kind) -> bool:
     """White space and comments around expressions, and the indentation of a whole query, count nothing: a
     definition that moves from Python to SQL is written without them."""
-    from twinlake.kinds.sql_form.writing import KINDS, as_json, plain  # a parser, which few plans need
-
     if stored == table.to_json():
         return True
+    from twinlake.kinds.sql_form.writing import KINDS, as_json, plain  # a parser, which few plans need
+
     if table.kind not in KINDS or stored.get("kind") != table.kind:
         return False
     with suppress(TwinlakeError):  # it is not understood any more
