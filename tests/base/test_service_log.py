@@ -44,6 +44,9 @@ try:
 except KeyError:
     journal.exception("it failed", topic="orders")
     library.exception("a library failed")
+failing = threading.Thread(target=lambda: {}["nothing"], name="warm-up")
+failing.start()
+failing.join()
 for chatty in service_log.CHATTY:
     logging.getLogger(chatty).info("chatter")
     logging.getLogger(chatty).warning("no chatter")
@@ -119,8 +122,12 @@ def test_outside_of_about_and_in_other_threads_no_line_carries_its_facts(
 
 
 @pytest.mark.parametrize(
-    ("event", "logger"), [("it failed", "twinlake.somewhere"), ("a library failed", "library")]
-)
+    ("event", "logger"),
+    [
+        ("it failed", "twinlake.somewhere"), ("a library failed", "library"),
+        ("thread warm-up ended by an error", "twinlake.base.service_log"),
+    ],
+)  # fmt: skip
 def test_an_exception_is_told_in_its_own_field(lines: list[dict[str, Any]], event: str, logger: str) -> None:
     line = said(lines, event)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -46,6 +47,15 @@ def start() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+    threading.excepthook = _thread_ended
+
+
+def _thread_ended(error: threading.ExceptHookArgs) -> None:
+    """Python writes such a traceback piece by piece, in between the lines of other threads."""
+    if error.exc_type is SystemExit or error.exc_value is None:
+        return
+    name = error.thread.name if error.thread else ""
+    logging.getLogger(__name__).error("thread %s ended by an error", name, exc_info=error.exc_value)
 
 
 def about(facts: Mapping[str, Any]) -> AbstractContextManager[None]:

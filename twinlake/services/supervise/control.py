@@ -313,12 +313,12 @@ def describe(settings: Settings) -> list[dict[str, Any]]:
 
 def _describe(context: Context, part: Part) -> dict[str, Any]:
     its_record = record.load(context.folders, part.name)
+    wrong = part.error(context)  # first: a part may break after its probe has answered
     answer, answers = "", False
     try:
         answer, answers = part.probe(context), True
     except Exception as error:
         answer = f"{type(error).__name__}: {error}"[:200]
-    wrong = part.error(context)
     alive = its_record.alive or part.command is None
     state = its_record.state if alive or its_record.state != "ready" else "ended"
     if context.folders.containers.exists():
