@@ -1,8 +1,11 @@
-"""What runs for a state folder, by the mark that every process of a part carries, children included."""
+"""What runs for a state folder, by the mark that every process of a part carries, children included; and the
+end of a process with all below it."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,6 +16,16 @@ from twinlake.services.supervise.process import MARK
 def has_ended(process: psutil.Process) -> bool:
     """Whether or not anybody has reaped it: where nothing does, as in some containers, it is listed still."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def killed(process: subprocess.Popen[bytes]) -> int:
+    """kill -9 of it and of all below it, frozen or not; its exit code."""
+    with suppress(psutil.NoSuchProcess):
+        for one in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+    process.kill()
+    return process.wait()
 
 
 def of_home(home: Path) -> list[psutil.Process]:

@@ -16,15 +16,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from xml.etree import ElementTree
 
-import psutil
-
 from tests import promises
+from tests.processes import killed
 from tests.shards import SHARDS, shard_of
 from twinlake.base.files import replace_file
 from twinlake.base.version import commit_of
@@ -265,21 +263,13 @@ def ended(command: list[str], seconds: float) -> int:
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
-        return _killed(process)
+        return killed(process)
     except KeyboardInterrupt:  # Ctrl-C reaches both
         try:
             process.wait(CLEANS_UP_S)
         except subprocess.TimeoutExpired:
-            _killed(process)
+            killed(process)
         raise
-
-
-def _killed(process: subprocess.Popen[bytes]) -> int:
-    for one in psutil.Process(process.pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
-    process.kill()
-    return process.wait()
 
 
 def main() -> int:

@@ -31,7 +31,11 @@ def log_history(table: Path, topic: str = "orders") -> list[LogState]:
 
 def log_state(table: Path, topic: str = "orders") -> LogState:
     """The log as it is now, with what its rows and commits count."""
-    history = log_history(table, topic)
+    return with_rows(log_history(table, topic), table)
+
+
+def with_rows(history: list[LogState], table: Path) -> LogState:
+    """The last state of a log's history, with what its rows and commits count."""
     rows = rows_of(table, ["epoch", "partition", "offset", "replay"])
     originals: dict[Place, list[int]] = {}
     for row in rows:
@@ -59,7 +63,11 @@ def version_history(table: Path, name: str, topic: str = "orders") -> list[Versi
 
 def version_state(table: Path, name: str, topic: str = "orders") -> VersionState:
     """A stored version as it is now, with the steps that its commits count."""
-    history = version_history(table, name, topic)
+    return with_steps(version_history(table, name, topic))
+
+
+def with_steps(history: list[VersionState]) -> VersionState:
+    """The last state of a version's history, with the steps that its commits count."""
     return replace(history[-1], steps=[one.step for one in history])
 
 

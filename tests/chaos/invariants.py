@@ -27,17 +27,18 @@ def broken(
 ) -> Iterator[str]:
     """Of a lake at rest, one line for each sentence. `partitions` has that of each committed record,
     `quarantined` is how many records readers are shown in quarantine."""
-    log = states.log_state(lake / "logs" / topic, topic)
+    batches = states.log_history(lake / "logs" / topic, topic)
+    log = states.with_rows(batches, lake / "logs" / topic)
     (epoch,) = {epoch for epoch, _ in log.originals or ()}
     committed = {(epoch, partition): count for partition, count in Counter(partitions).items()}
     log = replace(log, acknowledged=committed, quarantined=quarantined)
-    yield from _log(states.log_history(lake / "logs" / topic, topic), log)
+    yield from _log(batches, log)
     history = release_log.releases(lake)
     live = {lake / "tables" / table / name for table, name in history[-1].tables.items()}
     for path in sorted(one.parent for one in (lake / "tables").glob("*/*/_delta_log")):
         label = f"{path.parent.name} {path.name}"
         if steps := states.version_history(path, label, topic):
-            now = states.version_state(path, label, topic)
+            now = states.with_steps(steps)
             yield from _version(steps, now, log)
             if path in live:
                 for check in (must.same_history, must.caught_up):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -21,6 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.faults.disk import Disk, small_disk
 from tests.kill.server import LakeProcess, lake_process
+from tests.processes import killed
 from tests.reading.conftest import SqlServer
 from twinlake.base.errors import (
     BusyError,
@@ -271,14 +270,6 @@ def world(folder: Path, project: Path, seed: int, journal: Journal) -> Iterator[
 
 
 def end(processes: list[subprocess.Popen[bytes] | None]) -> None:
-    """kill -9 of each and of all below it, frozen or not."""
     for process in processes:
-        if process is None:
-            continue
-        with suppress(psutil.NoSuchProcess):
-            for one in psutil.Process(process.pid).children(recursive=True):
-                with suppress(psutil.NoSuchProcess):
-                    one.kill()
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        if process is not None:
+            killed(process)
